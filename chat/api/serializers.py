@@ -14,6 +14,7 @@ from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
+from retrieval.tables.types import Operation
 from retrieval.types import SearchMethod
 
 LONGEST_COMMENT = 2000
@@ -109,6 +110,34 @@ class UsageSerializer(serializers.Serializer[Any]):
     estimated = serializers.BooleanField(required=False, help_text="Reckoned by the length of the texts.")
 
 
+class ComputedDocumentSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    title = serializers.CharField()
+
+
+class ComputedTableSerializer(serializers.Serializer[Any]):
+    document = ComputedDocumentSerializer()
+    caption = serializers.CharField(help_text="The headings above the table.")
+    rows = serializers.IntegerField(help_text="How many it has, without rows of totals.")
+
+
+class ComputedRowsSerializer(serializers.Serializer[Any]):
+    count = serializers.IntegerField(help_text="How many rows the value rests on.")
+    numbers = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Which rows of the table, from 1; the first 50 of them."
+    )
+
+
+class ComputedSerializer(serializers.Serializer[Any]):
+    """A value that was computed over the rows of a table."""
+
+    operation = serializers.ChoiceField(choices=[one.value for one in Operation if one is not Operation.ROWS])
+    values = serializers.ListField(child=serializers.CharField(), help_text="What was computed, as the table has it.")
+    conditions = serializers.ListField(child=serializers.CharField(), help_text="Which rows count.")
+    table = ComputedTableSerializer()
+    rows = ComputedRowsSerializer()
+
+
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
     refused = serializers.BooleanField(help_text="The documents do not answer the question.")
@@ -135,6 +164,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
         help_text="The question before it and this one, which was searched as well; empty: only this one was."
     )
     usage = UsageSerializer()
+    computed = ComputedSerializer(required=False, help_text="Absent where nothing was computed.")
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
 

@@ -74,6 +74,8 @@ class Answer(Leased):
     confidence = models.FloatField(
         _("confidence"), null=True, blank=True, help_text=_("How likely the documents answer the question, 0 to 1.")
     )
+    # What was computed over the rows of a table; None where no value is stated.
+    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True, editable=False)
     statements = models.JSONField(
         _("sentences"), default=list, blank=True, help_text=_("Each sentence of the answer, held against its sources.")
     )

@@ -36,7 +36,7 @@ RULES_VERSION = 7
 STREAMED_CHARACTERS = 120
 _COPIED = (
     *("text", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
-    *("completed_question", "joined_question", "confidence", "statements", "profile_version_id", "sources"),
+    *("completed_question", "joined_question", "confidence", "computed", "statements", "profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(

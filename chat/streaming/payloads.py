@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from chat import conf
 from chat.debugging.trace import read_trace
 from chat.injection.detection import is_instructed
 from chat.models import Answer, Citation
@@ -123,6 +124,28 @@ def choice(offered: Choice) -> dict[str, str]:
     return asdict(offered)
 
 
+def computed(event: Searched | None, outcome: Completed) -> dict[str, Any] | None:
+    """What was computed over a table, of an answer that states it; None where no value is stated.
+
+    A model writes sentences of its own about what was computed: they are checked like its others.
+    """
+    result = event.computed if event is not None else None
+    if result is None or not result.is_computed or outcome.refused or outcome.generator != conf.fallback().name:
+        return None
+    return {
+        "operation": result.operation.value,
+        "values": list(result.answers),
+        "conditions": list(result.conditions),
+        "table": {
+            "document": {"id": result.document_id, "title": result.document_title},
+            "caption": result.caption,
+            "rows": result.total,
+        },
+        # A value over many rows names the first of them.
+        "rows": {"count": result.matched, "numbers": list(result.ordinals)},
+    }
+
+
 def usage(consumed: Usage | None) -> dict[str, Any]:
     return asdict(consumed) if consumed is not None else {}
 
@@ -165,6 +188,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "completed_question": answer.completed_question,
         "joined_question": answer.joined_question,
         "usage": answer.usage,
+        **({"computed": answer.computed} if answer.computed else {}),
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
         "repeated_from": answer.repeats.completed_at.isoformat()
         if answer.repeats and answer.repeats.completed_at

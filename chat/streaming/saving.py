@@ -81,6 +81,7 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
             case Completed():
                 answer.status = Answer.Status.STOPPED if record.stopped else Answer.Status.COMPLETED
                 citations = _completed(answer, outcome, record.draft)
+                answer.computed = payloads.computed(record.searched, outcome)
             case answer_cache.CachedAnswer():
                 answer.status = Answer.Status.COMPLETED
                 citations = answer_cache.copy_to(answer, outcome)

@@ -1,4 +1,4 @@
-"""What a computation over a table says, in Markdown: the value first, then the rows that it rests on. PURE."""
+"""What a computation over a table says, in Markdown: one sentence, then the rows that it rests on. PURE."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from retrieval.tables.words import show_name, words_of_name
 # Stands in a line where the marker of a row's source belongs: the first of the line's rows has the first one.
 PLACE = "\ue000"
 MOST_ROWS = 25
-# A count names some of what it counted, in at most this many characters.
-_LONGEST_EXAMPLES = 160
+# Of what is counted, summed or averaged.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -24,46 +23,52 @@ _PLAIN = re.compile(r"[-+]?[\d.,' \u00a0]+")
 _MARKS = re.compile(r"[\\`*_\[\]<|]")
 _PHRASES = {
     "en": {
-        "of": "{value} – {column} of {name}",
-        "and": "; {column}: {value}",
-        "rows": "**{matched}** of {total} rows",
-        "all": "**{matched}** rows",
-        "most": "{name} – {column} {value}, the highest of {matched} rows",
-        "least": "{name} – {column} {value}, the lowest of {matched} rows",
-        "share_most": "{count} rows share the highest {column}, {value}",
-        "share_least": "{count} rows share the lowest {column}, {value}",
-        "sum": "**{value}** – total {column} of {matched} rows",
-        "mean": "**{value}** – mean {column} of {matched} rows",
-        "compare": "{column}: {values}",
-        "against": " against ",
-        "points": "percentage points",
-        "more": "; {name} has {difference} more",
-        "same": "; both are the same",
-        "among": ": {names}",
+        "look_up": "The {column} of {name} is {value}",
+        "look_up_all": "The {column} of all {matched} rows{where} is {value}",
+        "only": "{name} is the only one of {total} rows{where}",
+        "count": "There are {matched} rows{where}, of {total} in the table",
+        "count_all": "The table has {value} rows",
+        "distinct": "{matched} rows{where} have {value} different values of {column}",
+        "none": "There is no row{where}, of {total} in the table",
+        "rows": "Rows of the table {caption}{where}",
+        "most": "Of {matched} rows{where}, {name} has the highest {column}: {value}",
+        "least": "Of {matched} rows{where}, {name} has the lowest {column}: {value}",
+        "is_most": "The highest {column} of {matched} rows{where} is {value} ({name})",
+        "is_least": "The lowest {column} of {matched} rows{where} is {value} ({name})",
+        "sum": "The {column} of {matched} rows{where} is {value} in total",
+        "mean": "The mean {column} of {matched} rows{where} is {value}",
+        "more": "{name} has the higher {column}: {value}; {other} has {less}",
+        "less": "{name} has the lower {column}: {value}; {other} has {less}",
+        "next": "In the table, {name} comes right after the row{where}",
+        "previous": "In the table, {name} comes right before the row{where}",
+        "where": " where {conditions}",
+        "and": " and ",
         "further": " and {count} more",
-        "none": "None of {total} rows",
         "yes": "yes",
         "no": "no",
     },
     "nl": {
-        "of": "{value} – {column} van {name}",
-        "and": "; {column}: {value}",
-        "rows": "**{matched}** van {total} rijen",
-        "all": "**{matched}** rijen",
-        "most": "{name} – {column} {value}, het hoogste van {matched} rijen",
-        "least": "{name} – {column} {value}, het laagste van {matched} rijen",
-        "share_most": "{count} rijen delen het hoogste: {column} {value}",
-        "share_least": "{count} rijen delen het laagste: {column} {value}",
-        "sum": "**{value}** – {column} opgeteld over {matched} rijen",
-        "mean": "**{value}** – {column} gemiddeld over {matched} rijen",
-        "compare": "{column}: {values}",
-        "against": " tegen ",
-        "points": "procentpunt",
-        "more": "; {name} heeft {difference} meer",
-        "same": "; beide zijn gelijk",
-        "among": ": {names}",
+        "look_up": "{column} van {name} is {value}",
+        "look_up_all": "{column} van alle {matched} rijen{where} is {value}",
+        "only": "{name} is de enige van {total} rijen{where}",
+        "count": "Er zijn {matched} rijen{where}, van de {total} in de tabel",
+        "count_all": "De tabel heeft {value} rijen",
+        "distinct": "{matched} rijen{where} hebben {value} verschillende waarden van {column}",
+        "none": "Er is geen rij{where}, van de {total} in de tabel",
+        "rows": "Rijen van de tabel {caption}{where}",
+        "most": "Van {matched} rijen{where} heeft {name} de hoogste waarde van {column}: {value}",
+        "least": "Van {matched} rijen{where} heeft {name} de laagste waarde van {column}: {value}",
+        "is_most": "De hoogste waarde van {column} van {matched} rijen{where} is {value} ({name})",
+        "is_least": "De laagste waarde van {column} van {matched} rijen{where} is {value} ({name})",
+        "sum": "{column} van {matched} rijen{where} is samen {value}",
+        "mean": "{column} van {matched} rijen{where} is gemiddeld {value}",
+        "more": "{name} heeft de hogere waarde van {column}: {value}; {other} heeft {less}",
+        "less": "{name} heeft de lagere waarde van {column}: {value}; {other} heeft {less}",
+        "next": "In de tabel komt {name} direct na de rij{where}",
+        "previous": "In de tabel komt {name} direct voor de rij{where}",
+        "where": " waar {conditions}",
+        "and": " en ",
         "further": " en nog {count}",
-        "none": "Geen van {total} rijen",
         "yes": "ja",
         "no": "nee",
     },
@@ -120,135 +125,103 @@ class _Writer:
         self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
 
     def write(self) -> tuple[TableLine, ...]:
-        result = self._result
-        operation = result.operation
-        if operation is Operation.COUNT:
-            return (self._count(),)
-        if operation is Operation.COMPARE and len(result.rows) == 2 and result.targets:
-            return tuple(self._compare(target) for target in result.targets)
-        if operation in (Operation.SUM, Operation.MEAN):
-            return (self._aggregate(),)
-        if len(result.rows) != 1 or (operation is not Operation.LIST and not result.targets):
-            return self._rows()
-        sentences = {Operation.LIST: self._only_row, Operation.MOST: self._extreme, Operation.LEAST: self._extreme}
-        return (sentences.get(operation, self._look_up)(),)
+        match self._result.operation:
+            case Operation.COUNT | Operation.LIST | Operation.ROWS:
+                return self._with_rows()
+            case Operation.SUM | Operation.MEAN:
+                return (self._sentence(self._result.operation.value, value=self._total()), *self._table())
+            case Operation.COMPARE:
+                return (self._compare(),)
+            case Operation.NEXT | Operation.PREVIOUS:
+                return (self._sentence(self._result.operation.value, ends=True),)
+            case Operation.MOST | Operation.LEAST:
+                # Where the highest value itself is asked for, it names no row.
+                phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
+                return (self._sentence(phrase, ends=True),)
+        return self._look_up()
 
     # Sentences -------------------------------------------------------------------------------------------------------
 
-    def _look_up(self) -> TableLine:
-        row, targets = self._result.rows[0], self._result.targets
-        text = self._say("of", value=self._bold(row, targets[0]), column=self._column(targets[0]), name=self._name(row))
-        for target in targets[1:]:
-            text += self._say("and", column=self._column(target), value=self._bold(row, target))
-        return TableLine(f"{text}{PLACE}", (row,))
+    def _look_up(self) -> tuple[TableLine, ...]:
+        result = self._result
+        if len(result.rows) > 1:
+            return (self._sentence("look_up_all" if result.targets else "count"), *self._table())
+        return (self._sentence("look_up" if result.targets else "only", ends=True),)
 
-    def _extreme(self) -> TableLine:
-        result, row = self._result, self._result.rows[0]
+    def _with_rows(self) -> tuple[TableLine, ...]:
+        result = self._result
+        if result.operation is Operation.ROWS:
+            phrase = "rows"
+        elif not result.matched:
+            phrase = "none"
+        elif result.operation is Operation.COUNT and result.value != str(result.matched):
+            phrase = "distinct"
+        else:
+            phrase = "count" if result.conditions else "count_all"
+        return (self._sentence(phrase), *self._table())
+
+    def _compare(self) -> TableLine:
+        """The row that was asked for is the first."""
+        (first, second), target = self._result.rows[:2], self._result.targets[0]
+        numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
+        is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
         text = self._say(
-            result.operation.value,
-            name=f"**{self._name(row)}**",
-            column=self._column(result.targets[0]),
-            value=self._bold(row, result.targets[0]),
-            matched=result.matched,
+            "more" if is_more else "less",
+            column=self._column(target),
+            name=self._name(first),
+            value=f"{self._cell(first, target)}{PLACE}",
+            other=self._name(second),
+            less=f"{self._cell(second, target)}{PLACE}",
         )
-        for target in result.targets[1:]:
-            text += self._say("and", column=self._column(target), value=self._bold(row, target))
-        return TableLine(f"{text}{self._conditions()}{PLACE}", (row,))
+        return TableLine(f"{text}.", (first, second))
 
-    def _only_row(self) -> TableLine:
-        row = self._result.rows[0]
-        text = f"**{self._name(row)}**"
-        for target in self._result.targets:
-            if target >= self._result.name_columns:
-                text += self._say("and", column=self._column(target), value=self._bold(row, target))
-        return TableLine(f"{text} – {self._rows_counted().replace('**', '')}{PLACE}", (row,))
-
-    def _compare(self, target: int) -> TableLine:
-        rows = self._result.rows
-        values = self._say("against").join(f"{self._name(row)} {self._bold(row, target)}{PLACE}" for row in rows)
-        text = self._say("compare", column=self._column(target), values=values)
-        numbers = [read_quantity(row.cells[target].text) for row in rows]
-        if self._result.kinds[target] == "number" and numbers[0] is not None and numbers[1] is not None:
-            difference = numbers[0].value - numbers[1].value
-            if not difference:
-                text += self._say("same")
-            else:
-                cell = rows[0].cells[target]
-                written = f"{abs(difference):.6g}" if abs(difference) < 1e6 else f"{abs(difference):.0f}"
-                amount = (
-                    f"{100 * abs(difference):.1f} {self._say('points')}"
-                    if target in self._shares
-                    else self._with_unit(written, cell)
-                )
-                text += self._say("more", name=self._cell(rows[0 if difference > 0 else 1], 0), difference=amount)
-        return TableLine(text, rows)
-
-    def _aggregate(self) -> TableLine:
+    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> TableLine:
+        """With the first row's marker at its end; else a colon, when a table follows."""
         result = self._result
-        target = result.targets[0]
-        value = self._with_unit(result.value, result.rows[0].cells[target]) if result.rows else result.value
-        text = self._say(result.operation.value, value=value, column=self._column(target), matched=result.matched)
-        examples, rows = self._examples(target)
-        return TableLine(f"{text}{self._conditions()}{examples}", rows)
+        known: dict[str, object] = {
+            "matched": result.matched,
+            "total": result.total,
+            "value": result.value,
+            "where": self._say("where", conditions=self._conditions()) if result.conditions else "",
+            "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
+        }
+        if result.rows:
+            known["name"] = self._name(result.rows[0])
+            if result.targets:
+                known["value"] = result.value or self._cell(result.rows[0], result.targets[0])
+        if result.targets:
+            known["column"] = self._column(result.targets[0])
+        text = self._say(phrase, **(known | values))
+        if ends:
+            return TableLine(f"{text}{PLACE}.", result.rows[:1])
+        return TableLine(f"{text}{':' if result.rows else '.'}")
 
-    def _count(self) -> TableLine:
-        text = self._rows_counted()
-        examples, rows = self._examples(None)
-        return TableLine(f"{text}{examples}", rows)
-
-    def _rows_counted(self) -> str:
+    def _total(self) -> str:
         result = self._result
-        if not result.matched:
-            return self._say("none", total=result.total) + self._conditions()
-        phrase = "rows" if result.conditions else "all"
-        return self._say(phrase, matched=result.matched, total=result.total) + self._conditions()
-
-    def _examples(self, target: int | None) -> tuple[str, tuple[ResultRow, ...]]:
-        """The names of the first rows, as far as they are short."""
-        rows: list[ResultRow] = []
-        names: list[str] = []
-        for row in self._result.rows[:_MOST_EXAMPLES]:
-            name = self._name(row) + (f" {self._cell(row, target)}" if target is not None else "")
-            if rows and sum(map(len, names)) + len(name) > _LONGEST_EXAMPLES:
-                break
-            rows.append(row)
-            names.append(f"{name}{PLACE}")
-        if not rows:
-            return "", ()
-        text = self._say("among", names=", ".join(names))
-        if (further := self._result.matched - len(rows)) > 0:
-            text += self._say("further", count=further)
-        return (f". {text[2:]}" if self._result.conditions else text), tuple(rows)
+        return self._with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
     # The table -------------------------------------------------------------------------------------------------------
 
-    def _rows(self) -> tuple[TableLine, ...]:
+    def _table(self) -> list[TableLine]:
         result = self._result
-        if result.operation in (Operation.MOST, Operation.LEAST):
-            target = result.targets[0]
-            value, column = self._bold(result.rows[0], target), self._column(target)
-            phrase = f"share_{result.operation.value}"
-            head = self._say(phrase, count=len(result.rows), column=column, value=value) + self._conditions()
-        elif result.operation is Operation.LOOK_UP and not result.conditions:
-            head = f"**{_escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1])}**"
-        else:
-            head = self._rows_counted()
+        if not result.rows:
+            return []
         columns = [*range(result.name_columns), *self._varying_columns()]
-        lines = [TableLine(head), TableLine("")]
+        lines = [TableLine("")]
         lines.append(TableLine(self._row([self._column(at) for at in columns])))
         lines.append(TableLine("|" + "---|" * len(columns)))
-        for row in result.rows[:MOST_ROWS]:
+        is_figure = result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
+        shown = result.rows[: _MOST_EXAMPLES if is_figure else MOST_ROWS]
+        for row in shown:
             cells = [self._cell(row, at) for at in columns]
             cells[-1] += PLACE
             lines.append(TableLine(self._row(cells), (row,)))
-        shown = min(len(result.rows), MOST_ROWS)
-        matched = len(result.rows) if result.operation in (Operation.MOST, Operation.LEAST) else result.matched
-        if matched > shown:
-            lines += [TableLine(""), TableLine("…" + self._say("further", count=matched - shown))]
-        return tuple(lines)
+        if (further := result.matched - len(shown)) > 0:
+            lines += [TableLine(""), TableLine("…" + self._say("further", count=further))]
+        return lines
 
     def _varying_columns(self) -> list[int]:
-        """What was asked for, and of the columns of conditions those that differ from row to row."""
+        """What was asked for, and of the other columns those that differ from row to row."""
         result = self._result
         return [
             at
@@ -262,17 +235,13 @@ class _Writer:
         return self._phrases[phrase].format(**values)
 
     def _conditions(self) -> str:
-        return f": {_escape(', '.join(self._result.conditions))}" if self._result.conditions else ""
+        return _escape(self._say("and").join(self._result.conditions))
 
     def _name(self, row: ResultRow) -> str:
-        first, *others = (self._cell(row, at) for at in range(self._result.name_columns))
-        return f"{first} ({', '.join(others)})" if others else first
+        return self._cell(row, 0)
 
     def _column(self, at: int) -> str:
         return _escape(show_name(self._result.columns[at]))
-
-    def _bold(self, row: ResultRow, at: int) -> str:
-        return f"**{self._cell(row, at)}**"
 
     def _cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], self._phrases, is_share=at in self._shares, is_markup=self._result.is_markup)

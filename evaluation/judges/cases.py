@@ -22,6 +22,7 @@ def case_of(answer: Answer, reference: str = "") -> Case:
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         reference=reference,
+        is_computed=bool(answer.computed),
     )
 
 

@@ -52,7 +52,8 @@ class DeepEvalJudge:
             return ()
         if case.refused:
             return ("contextual_relevancy",)
-        always = ("faithfulness", "answer_relevancy", "contextual_relevancy")
+        of_claims = () if case.is_computed else ("faithfulness",)
+        always = (*of_claims, "answer_relevancy", "contextual_relevancy")
         return (*always, "contextual_precision", "contextual_recall") if case.reference else always
 
     def measure(self, metric: str, case: Case) -> Measured:

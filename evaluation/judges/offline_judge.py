@@ -222,7 +222,8 @@ class OfflineJudge:
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return (*of_context, "refusal")
-        of_claims = ("groundedness", "citation_support") if self._verify(case).statements else ()
+        is_claimed = not case.is_computed and bool(self._verify(case).statements)
+        of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context, "refusal")
 
     def measure(self, metric: str, case: Case) -> Measured:

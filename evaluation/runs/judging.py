@@ -34,7 +34,7 @@ class ModelJudge:
         self._unavailable = 0
         self._given_up = ""
 
-    def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
+    def judge(self, result: AnswerResult, sources: Sequence[ContextSource], *, is_computed: bool = False) -> None:
         """Writes scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
@@ -45,6 +45,7 @@ class ModelJudge:
             sources=tuple(source for source in sources if source.block.content.strip()),
             refused=result.refused,
             reference=result.expected_answer,
+            is_computed=is_computed,
         )
         try:
             judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))

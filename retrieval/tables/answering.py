@@ -1,73 +1,146 @@
-"""Questions that a table answers: recognised, linked to its columns and cells, and computed over all its rows."""
+"""Questions that a table answers: read, computed over all its rows, and shown with the rows it rests on."""
 
 from __future__ import annotations
 
-import functools
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
-from retrieval import conf
-from retrieval.dense.calibration import current_calibration
-from retrieval.exceptions import EmbeddingFailed
+from django.db.models import Q
+
+from retrieval.ingest.formats.media_types import CSV, TSV
+from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.candidates import find_candidates
-from retrieval.tables.computing import compute
-from retrieval.tables.interpretation.grammar import interpret
-from retrieval.tables.types import TableResult
+from retrieval.tables.computing import Computed, compute, format_number
+from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.known import KnownTable
+from retrieval.tables.reading import plain_cell
+from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.words import show_name
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
     from retrieval.search.context import Passage
-    from retrieval.types import Vectors
 
-
-logger = logging.getLogger(__name__)
-
-# The embedder is asked about words of the first tables only.
-_TABLES_BY_LIKENESS = 4
-
-
-def name_likeness(words: str, names: Sequence[str]) -> list[float]:
-    """How alike they are in meaning, by the embedder; not at all, when it does not answer or is not calibrated."""
-    if not names:
-        return []
-    calibration = current_calibration()
-    if calibration is None:
-        return [0.0] * len(names)
-    embedder = conf.embedder()
-    try:
-        (asked,) = _embed(embedder.name, (words,))
-        cosines = _embed(embedder.name, tuple(names)) @ asked
-        return [calibration.likeness(cosine) for cosine in cosines.tolist()]
-    except EmbeddingFailed as error:
-        logger.warning("Names of columns are compared by their words alone: %s", error)
-        return [0.0] * len(names)
-
-
-@functools.lru_cache(maxsize=1000)
-def _embed(_embedder: str, names: tuple[str, ...]) -> Vectors:
-    """The vectors of a table's names, or of a few words of a question, kept by the embedder that made them."""
-    return conf.embedder().embed_documents(names)
+_SIGNS = {"year=": "=", "year<": "<", "year>": ">", "year<=": "<=", "year>=": ">=", "is": "="}
 
 
 def answer_from_tables(
     question: str, filters: SearchFilters, hits: Sequence[Passage], language: str = ""
 ) -> TableResult | None:
-    """What the tables say; None when the question is not one that they answer, or it is not clear which does.
+    """What the tables say: a computed value, or else rows that match; None when no table is clearly asked.
 
-    ``hits`` are the passages that the search with these filters found, best first. ``language`` is that of the result's
-    words; English and Dutch questions are read alike.
+    ``hits`` are the passages that the search with these filters found, best first; of two tables that say something
+    the one of the better hit counts. ``language`` is that of the result's words; English and Dutch questions are read
+    alike.
     """
-    best: TableResult | None = None
-    for place, table in enumerate(find_candidates(question, filters, hits)):
-        interpretation = interpret(question, table, name_likeness if place < _TABLES_BY_LIKENESS else None)
-        if interpretation is None:
+    shown: TableResult | None = None
+    for table in find_candidates(question, filters, hits):
+        reading = read_question(question, table)
+        computed = compute(reading, table) if reading is not None else None
+        if reading is None or computed is None or (shown is not None and computed.operation is Operation.ROWS):
             continue
-        result = compute(interpretation, table, language)
-        if result is None:
-            continue
-        result = replace(result, confidence=round(result.confidence - 0.005 * place, 3))
-        if best is None or result.confidence > best.confidence:
-            best = result
-    return best
+        result = _show(reading, computed, table, language)
+        if result is not None and result.is_computed:
+            return result
+        shown = shown or result
+    return shown
+
+
+def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
+    """The result with the places of its cells; None when the document is read again at this moment."""
+    table = Table.objects.select_related("document").filter(pk=known.pk).first()
+    if table is None:
+        return None
+    names, targets = _columns_shown(reading, computed, known)
+    columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
+    rows = _result_rows([row.ordinal for row in computed.rows], columns, known, table)
+    is_markup = table.document.media_type not in (CSV, TSV)
+    answers: tuple[str, ...] = (computed.value,) if computed.value else ()
+    if computed.answer is not None:
+        place = columns.index(computed.answer)
+        answering = rows[:1] if computed.operation is Operation.COMPARE else rows
+        texts = [row.cells[place].text.strip() for row in answering]
+        answers = tuple(dict.fromkeys(map(plain_cell, texts) if is_markup else texts))
+    return TableResult(
+        operation=computed.operation,
+        document_id=table.document_id,
+        document_title=str(table.document),
+        caption=table.caption,
+        columns=tuple(known.columns[column].name for column in columns),
+        rows=rows,
+        conditions=tuple(describe(condition, known, language) for condition in reading.conditions),
+        matched=computed.matched,
+        total=known.data_count,
+        value=computed.value,
+        confidence=1.0 if computed.operation is not Operation.ROWS else 0.8,
+        targets=tuple(columns.index(target) for target in targets),
+        name_columns=len(names),
+        is_markup=is_markup,
+        ordinals=tuple(row.ordinal + 1 for row in computed.rows),
+        answers=answers,
+        is_value=computed.answer is not None and computed.answer == reading.order,
+    )
+
+
+def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
+    """The columns that name a row, and those that were asked for."""
+    ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
+    asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
+    subject = known.subject if known.subject is not None else 0
+    if ranks or computed.operation in (Operation.NEXT, Operation.PREVIOUS, Operation.LIST):
+        subject = computed.answer if computed.answer not in (None, reading.order) else subject
+    spoken = [
+        condition.column
+        for condition in reading.conditions
+        if condition.operator == "is" and not condition.is_negated and known.tells_apart(condition.column)
+    ]
+    if computed.operation is Operation.LOOK_UP and spoken:
+        subject = spoken[0]
+    return [subject], [asked] if asked is not None and asked != subject else []
+
+
+def describe(condition: Condition, known: KnownTable, language: str) -> str:
+    name = show_name(known.columns[condition.column].name)
+    sign = _SIGNS.get(condition.operator, condition.operator)
+    value = condition.values[0]
+    if known.columns[condition.column].kind == "boolean":
+        yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
+        return f"{name} = {yes if value else no}"
+    if condition.operator == "year between":
+        first, last = (format_number(float(one or 0)) for one in condition.values)
+        return f"{name} tussen {first} en {last}" if language == "nl" else f"{name} between {first} and {last}"
+    shown = condition.shown if condition.operator == "is" else format_number(float(value or 0))
+    return f"{name} {'≠' if condition.is_negated else sign} {shown}"
+
+
+def _result_rows(
+    ordinals: Sequence[int], columns: Sequence[int], known: KnownTable, table: Table
+) -> tuple[ResultRow, ...]:
+    """The rows, in the order of their ordinals as given."""
+    stored = {row.ordinal: row for row in table.rows.filter(ordinal__in=ordinals)}
+    rows = [stored[ordinal] for ordinal in ordinals if ordinal in stored]
+    if not rows:
+        return ()
+    text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
+    chunks = _chunks_of(rows, table.document_id)
+    return tuple(
+        ResultRow(
+            chunks.get(row.pk, 0),
+            row.start,
+            row.end,
+            tuple(
+                ResultCell(column.name, text[start:end], column.unit, start, end, column.kind)
+                for column, (start, end) in ((known.columns[at], row.cells[at]) for at in columns)
+            ),
+        )
+        for row in rows
+    )
+
+
+def _chunks_of(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
+    """The passage that each row begins in."""
+    holding = reduce(or_, (Q(start__lte=row.start, end__gt=row.start) for row in rows))
+    places = Chunk.objects.filter(holding, document=document_id).order_by("start").values_list("pk", "start", "end")
+    return {row.pk: pk for pk, start, end in places for row in rows if start <= row.start < end}

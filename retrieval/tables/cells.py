@@ -17,6 +17,7 @@ _NUMBER = re.compile(
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
+_DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
 _DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}(?:\.\d{3})+\s?€")
 _SCALES = {"k": 1e3, "thousand": 1e3, "duizend": 1e3, "m": 1e6, "mln": 1e6, "million": 1e6, "miljoen": 1e6, "bn": 1e9}
 _YES = frozenset(["yes", "ja", "true", "waar", "y", "j", "✓", "✔", "✅", "x"])
@@ -133,7 +134,9 @@ class TypedColumn:
 
 def uses_decimal_commas(cells: Iterable[str]) -> bool:
     """Whether the numbers of a table are written as in Dutch, where a point groups thousands."""
-    return any("," in cell and _DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells)
+    seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
+    # "12,13" may list two numbers: where a point is surely decimal, a comma is not.
+    return any(map(_DECIMAL_COMMA.fullmatch, seen)) and not any(map(_DECIMAL_POINT.fullmatch, seen))
 
 
 def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> TypedColumn:

@@ -1,156 +1,188 @@
-"""An interpretation, computed over all rows of its table by PostgreSQL."""
+"""A reading, computed over all rows of its table. PURE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
-from typing import Any
+from dataclasses import dataclass
 
-from django.db.models import Avg, DateField, FloatField, Max, Min, Q, QuerySet, Sum
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
-
-from retrieval.ingest.formats.media_types import CSV, TSV
-from retrieval.models import Chunk, DocumentText, Table, TableRow
-from retrieval.tables.interpretation.conditions import Condition
-from retrieval.tables.interpretation.links import KnownTable, ValueLink
-from retrieval.tables.interpretation.operations import Interpretation
-from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.words import show_name
+from retrieval.tables.cells import CellValue
+from retrieval.tables.grammar import Condition, TableReading
+from retrieval.tables.known import KnownRow, KnownTable, is_empty, keys_of_cell
+from retrieval.tables.types import Operation
 
 MOST_ROWS_SHOWN = 50
-# Of the cells that a condition allows, those that are named.
-_MOST_TEXTS = 3
-_OPERATORS = {"=": "", "<": "__lt", "<=": "__lte", ">": "__gt", ">=": "__gte"}
 
 
-def compute(interpretation: Interpretation, known: KnownTable, language: str = "") -> TableResult | None:
-    """None when no row fits, but for a count."""
-    table = Table.objects.select_related("document").filter(pk=known.pk).first()
-    if table is None:
-        return None  # its document is read again at this moment
-    rows = table.rows.all()
-    for condition in interpretation.conditions:
-        rows = _meet(rows, condition, known)
-    if interpretation.entities:
-        named = (Q(**{f"values__{entity.column}__in": entity.texts}) for entity in interpretation.entities)
-        rows = rows.filter(reduce(or_, named))
-    described = [*interpretation.conditions]
-    if len(interpretation.entities) == 1 and len(interpretation.entities[0].texts) > 1:
-        described += [Condition(entity.column, "in", entity.texts, entity.words) for entity in interpretation.entities]
-    operation, value = interpretation.operation, ""
-    matched = rows.count()
-    if operation in (Operation.LEAST, Operation.MOST) and interpretation.order is not None:
-        rows = _extremes(rows, interpretation.order, operation, known)
-    elif operation in (Operation.SUM, Operation.MEAN):
-        figure = _figure(interpretation.targets[0], known)
-        rows = rows.annotate(figure=figure).filter(figure__isnull=False)
-        matched = rows.count()
-        computed = rows.aggregate(computed=Sum(figure) if operation is Operation.SUM else Avg(figure))["computed"]
-        value = "" if computed is None else format_number(computed)
-    elif operation is Operation.COUNT:
-        value = str(matched)
-    if operation not in (Operation.LEAST, Operation.MOST):
-        rows = rows.order_by("ordinal")
-    shown = list(rows[:MOST_ROWS_SHOWN])
-    shown.sort(key=lambda row: _place_among(interpretation.entities, row))
-    if not shown and operation is not Operation.COUNT:
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """``value`` is a count, a sum or a mean, or empty; ``rows`` are those that answer, the first
+    :data:`MOST_ROWS_SHOWN` of ``matched``. ``answer`` is the column whose cells in them are the answer, else None."""
+
+    operation: Operation
+    value: str
+    rows: tuple[KnownRow, ...]
+    matched: int
+    answer: int | None = None
+
+
+def compute(reading: TableReading, table: KnownTable) -> Computed | None:
+    """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
+    if reading.operation is Operation.COMPARE:
+        return _compare(reading, table)
+    rows = _matching(reading, reading.conditions, table)
+    if rows is None or _excludes_itself(reading, rows):
         return None
-    columns = _columns_shown(interpretation, known)
-    return TableResult(
-        operation=operation,
-        document_id=table.document_id,
-        document_title=str(table.document),
-        caption=table.caption,
-        columns=tuple(known.columns[column].name for column in columns),
-        rows=_result_rows(shown, columns, known, table.document_id),
-        conditions=tuple(describe(condition, known, language) for condition in described),
-        matched=matched,
-        total=table.row_count,
-        value=value,
-        confidence=interpretation.confidence,
-        targets=tuple(dict.fromkeys(columns.index(target) for target in interpretation.targets)),
-        name_columns=len(known.shown_names),
-        is_markup=table.document.media_type not in (CSV, TSV),
+    is_over_rows = reading.operation not in (Operation.LOOK_UP, Operation.NEXT, Operation.PREVIOUS)
+    if is_over_rows and not table.is_long and any(row.is_doubtful for row in rows):
+        return None
+    match reading.operation:
+        case Operation.COUNT:
+            return _count(reading, rows, table)
+        case Operation.SUM | Operation.MEAN:
+            return _aggregate(reading, rows)
+        case Operation.MOST | Operation.LEAST:
+            return _rank(reading, rows)
+        case Operation.NEXT | Operation.PREVIOUS:
+            return _neighbour(reading, rows, table)
+        case Operation.LOOK_UP | Operation.LIST if rows:
+            return _look_up(reading, rows)
+    return _show(rows)
+
+
+def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+    """The rows that meet the conditions; None when that is not clear."""
+    columns = {column for column in (reading.answer, reading.order) if column is not None}
+    matching = []
+    for row in table.read_rows(columns | {condition.column for condition in conditions}):
+        if not row.is_of_data:
+            continue
+        held = [condition.holds(row.values[condition.column]) for condition in conditions]
+        if False in held:
+            continue
+        if None in held:
+            return None
+        matching.append(row)
+    return matching
+
+
+def _excludes_itself(reading: TableReading, rows: Sequence[KnownRow]) -> bool:
+    """Whether two values of one column are asked for that no row has both."""
+    named = [condition.column for condition in reading.conditions if condition.operator == "is"]
+    return not rows and len(set(named)) < len(named)
+
+
+def _show(rows: Sequence[KnownRow]) -> Computed | None:
+    return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
+
+
+def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+    """The rows, when each is another of what is counted, and nothing says that there can be one only."""
+    named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
+    if len(rows) < 2 and any(table.tells_apart(column) for column in named):
+        return _show(rows)
+    count = len(rows)
+    if reading.answer is not None:
+        cells = [row.values[reading.answer] for row in rows]
+        if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
+            return _show(rows)
+        if not table.tells_apart(reading.answer) and any(isinstance(cell, str) and _lists(cell) for cell in cells):
+            return _show(rows)
+        different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
+        if different != count and not reading.is_distinct:
+            return _show(rows)
+        count = different
+    return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
+
+
+def _lists(cell: str) -> bool:
+    return len(keys_of_cell(cell)) > 2
+
+
+def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
+    """The rows that have a number there; None when a cell is filled and is no number."""
+    found = []
+    for row in rows:
+        value: CellValue = row.values[column]
+        if is_empty(value):
+            continue
+        if not isinstance(value, float | int) or isinstance(value, bool):
+            return None
+        found.append((float(value), row))
+    return found
+
+
+def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    if not numbers:
+        return None
+    total = sum(number for number, _ in numbers)
+    value = total if reading.operation is Operation.SUM else total / len(numbers)
+    shown = tuple(row for _, row in numbers[:MOST_ROWS_SHOWN])
+    return Computed(reading.operation, format_number(value), shown, len(numbers))
+
+
+def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+    """The one row that has the most or the least; nothing where rows share the place or the name."""
+    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    if not numbers or reading.answer is None:
+        return None
+    ends = max if reading.operation is Operation.MOST else min
+    end = ends(number for number, _ in numbers)
+    best = [row for number, row in numbers if number == end]
+    named = [row.values[reading.answer] for _, row in numbers]
+    # Of a team that has several rows, nobody can tell whether one of them counts or all together.
+    if reading.answer != reading.order and (len(best) > 1 or len(set(named)) < len(named)):
+        return None
+    if is_empty(best[0].values[reading.answer]):
+        return None
+    return Computed(reading.operation, "", (best[0],), len(numbers), reading.answer)
+
+
+def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
+    """Both rows, the one that was asked for first."""
+    found = [_matching(reading, [condition], table) for condition in reading.conditions]
+    if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
+        return None
+    both = [row for rows in found for row in rows or ()]
+    numbers = _numbers(both, reading.order)
+    if numbers is None or len(numbers) != 2 or both[0] == both[1]:
+        return None
+    if numbers[0][0] == numbers[1][0]:
+        return _show(both)
+    numbers.sort(key=lambda pair: pair[0], reverse=not reading.is_least)
+    return Computed(Operation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
+
+
+def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+    answer = reading.answer
+    if answer is None or any(is_empty(row.values[answer]) for row in rows):
+        return _show(rows)
+    different = len({row.values[answer] for row in rows})
+    if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):
+        return _show(rows)
+    if different > MOST_ROWS_SHOWN:
+        return _show(rows)
+    return Computed(
+        reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer
     )
 
 
-def _place_among(entities: Sequence[ValueLink], row: TableRow) -> int:
-    """Which of the entities the row is, so that they are shown as they are named."""
-    named = (place for place, entity in enumerate(entities) if row.values[entity.column] in entity.texts)
-    return next(named, len(entities))
+def _neighbour(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+    if len(rows) != 1 or reading.answer is None:
+        return None
+    wanted = rows[0].ordinal + (1 if reading.operation is Operation.NEXT else -1)
+    row = next((row for row in table.read_rows([reading.answer]) if row.ordinal == wanted), None)
+    if (
+        row is None
+        or (not table.is_long and row.is_doubtful)
+        or not row.is_of_data
+        or is_empty(row.values[reading.answer])
+    ):
+        return None
+    if row.values[reading.answer] == rows[0].values[reading.answer]:
+        return None
+    return Computed(reading.operation, "", (row,), 1, reading.answer)
 
 
 def format_number(number: float) -> str:
     return f"{number:.0f}" if number == round(number) else f"{number:.4f}".rstrip("0").rstrip(".")
-
-
-def describe(condition: Condition, known: KnownTable, language: str) -> str:
-    name, value = show_name(known.columns[condition.column].name), condition.values[0]
-    if condition.words and len(condition.values) > 1:
-        return f"{name} {'bevat' if language == 'nl' else 'contains'} {condition.words}"
-    if condition.operator == "in":
-        texts = [str(text) for text in condition.values[:_MOST_TEXTS]]
-        return f"{name} = {' / '.join(texts)}{' / …' if len(condition.values) > _MOST_TEXTS else ''}"
-    if isinstance(value, bool):
-        yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
-        return f"{name} = {yes if value else no}"
-    return f"{name} {condition.operator} {value if isinstance(value, str) else format_number(value or 0)}"
-
-
-def _meet(rows: QuerySet[TableRow], condition: Condition, known: KnownTable) -> QuerySet[TableRow]:
-    if condition.operator == "in":
-        return rows.filter(**{f"values__{condition.column}__in": condition.values})
-    if known.columns[condition.column].kind == "boolean":
-        return rows.filter(**{f"values__{condition.column}": condition.values[0]})
-    alias = f"value_{condition.column}"
-    rows = rows.annotate(**{alias: _figure(condition.column, known)})
-    return rows.filter(**{alias + _OPERATORS[condition.operator]: condition.values[0]})
-
-
-def _figure(column: int, known: KnownTable) -> Cast:
-    # As JSON, null and text would compare with numbers too; as text cast to the column's kind, null stays unknown.
-    output: Any = DateField() if known.columns[column].kind == "date" else FloatField()
-    return Cast(KeyTextTransform(column, "values"), output)
-
-
-def _extremes(rows: QuerySet[TableRow], column: int, operation: Operation, known: KnownTable) -> QuerySet[TableRow]:
-    """The rows that have the least or the most: more than one when they are equal."""
-    figure = _figure(column, known)
-    best = rows.aggregate(best=Min(figure) if operation is Operation.LEAST else Max(figure))["best"]
-    return rows.annotate(figure=figure).filter(figure=best).order_by("ordinal")
-
-
-def _columns_shown(interpretation: Interpretation, known: KnownTable) -> list[int]:
-    conditions = [condition.column for condition in interpretation.conditions]
-    named = [entity.column for entity in interpretation.entities]
-    return list(dict.fromkeys([*known.shown_names, *named, *interpretation.targets, *conditions]))
-
-
-def _result_rows(
-    rows: Sequence[TableRow], columns: Sequence[int], known: KnownTable, document_id: int
-) -> tuple[ResultRow, ...]:
-    if not rows:
-        return ()
-    text = DocumentText.objects.values_list("text", flat=True).get(pk=document_id)
-    chunks = _chunks_of(rows, document_id)
-    results = []
-    for row in rows:
-        cells = []
-        for at in columns:
-            start, end = row.cells[at]
-            cells.append(
-                ResultCell(
-                    known.columns[at].name, text[start:end], known.columns[at].unit, start, end, known.columns[at].kind
-                )
-            )
-        results.append(ResultRow(chunks.get(row.pk, 0), row.start, row.end, tuple(cells)))
-    return tuple(results)
-
-
-def _chunks_of(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
-    """The passage that each row begins in."""
-    holding = reduce(or_, (Q(start__lte=row.start, end__gt=row.start) for row in rows))
-    places = Chunk.objects.filter(holding, document=document_id).order_by("start").values_list("pk", "start", "end")
-    return {row.pk: pk for pk, start, end in places for row in rows if start <= row.start < end}

@@ -8,8 +8,11 @@ from enum import StrEnum
 
 class Operation(StrEnum):
     LOOK_UP = "look_up"
+    ROWS = "rows"
     COMPARE = "compare"
     LIST = "list"
+    NEXT = "next"
+    PREVIOUS = "previous"
     COUNT = "count"
     LEAST = "least"
     MOST = "most"
@@ -43,10 +46,11 @@ class ResultRow:
 @dataclass(frozen=True, slots=True)
 class TableResult:
     """What was computed. ``value`` is the count, the sum or the mean, or empty; ``conditions`` say in words which rows
-    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50.
-    ``confidence`` is that of the interpretation, 0 to 1. The first ``name_columns`` of the ``columns`` name a row,
-    ``targets`` are the places of those asked for, the others are those of the conditions. ``is_markup`` says that the
-    cells are Markdown.
+    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, and
+    ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
+    ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
+    the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those of the conditions.
+    ``is_markup`` says that the cells are Markdown.
     """
 
     operation: Operation
@@ -63,6 +67,14 @@ class TableResult:
     targets: tuple[int, ...] = ()
     name_columns: int = 1
     is_markup: bool = False
+    ordinals: tuple[int, ...] = ()
+    answers: tuple[str, ...] = ()
+    is_value: bool = False
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a value is stated; not so where rows that match are shown without a claim."""
+        return self.operation is not Operation.ROWS
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ _SHORTEST_STEM = 4
 # What a column's name carries glued to its end: winpercent, birthdate, username.
 _GLUED = ("percentage", "percent", "count", "number", "total", "name", "rate", "date", "year", "code", "pct")
 _SHORTEST_GLUED = 3
+_TWICE = re.compile(r"([a-z])\1")
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w v".split())  # noqa: SIM905
 
@@ -63,6 +64,34 @@ def stem(word: str) -> str:
         word = word[:-1]
     # Dutch doubles the vowel of a closed syllable: "prijzen", "prijs"; "leden", "lid" are left to the synonyms.
     return word[:-1] + {"z": "s", "v": "f", "i": "y"}.get(word[-1], word[-1])
+
+
+@functools.lru_cache(maxsize=20_000)
+def singular(word: str) -> str:
+    """One form for the singular and the plural of a folded noun, in English and Dutch; not always a word itself."""
+    if not word.isalpha() or len(word) < 4:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    elif word.endswith("en") and len(word) > 5:
+        # "Prijzen" is the plural of "prijs".
+        word = word[:-2]
+        word = word[:-1] + {"z": "s", "v": "f"}.get(word[-1], word[-1])
+    if word.endswith("e") and len(word) > 4:
+        word = word[:-1]  # "gemeenten" is the plural of "gemeente"
+    # "Namen" is the plural of "naam".
+    return _TWICE.sub(r"\1", word)
+
+
+@functools.lru_cache(maxsize=20_000)
+def key_of(text: str) -> str:
+    """What two spellings of a cell, or of words of a question, have in common: MX-9920-W, mx 9920 w; pump, pumps."""
+    norms = [token.norm for token in tokenize(text)]
+    return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
 
 
 def tokenize(question: str) -> list[QuestionToken]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from retrieval.ingest.extraction import extract
-from retrieval.tables.interpretation.links import KnownTable
-from retrieval.tables.reading import ReadTable, read_tables
+from retrieval.tables.known import KnownRow, KnownTable
+from retrieval.tables.reading import ReadTable, plain_cell, read_tables
 
 
 def read_table(source: str, filename: str) -> ReadTable:
@@ -16,10 +14,11 @@ def read_table(source: str, filename: str) -> ReadTable:
 
 
 def known_table(source: str, filename: str) -> KnownTable:
+    text = extract(source.encode(), filename).text
     table = read_table(source, filename)
-    texts = {
-        at: Counter(str(row.values[at]) for row in table.rows if row.values[at])
-        for at, column in enumerate(table.columns)
-        if column.kind == "text"
-    }
-    return KnownTable(1, table.caption, table.columns, len(table.rows), texts)
+    rows = []
+    for ordinal, row in enumerate(table.rows):
+        cells = [plain_cell(text[start:end]) for start, end in row.cells]
+        values = tuple(cell or None if value is None else value for value, cell in zip(row.values, cells, strict=True))
+        rows.append(KnownRow(ordinal, values))
+    return KnownTable(1, table.caption, table.columns, len(rows), lambda _columns: rows, rows)

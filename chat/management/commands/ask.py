@@ -93,6 +93,7 @@ def _place(passage: Passage) -> str:
 
 
 def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
+    computed = payloads.computed(outcome.searched, end)
     return {
         "answer": end.text,
         "refused": end.refused,
@@ -127,4 +128,5 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
         "statements": [payloads.statement(statement) for statement in end.statements],
         "confidence": outcome.searched.confidence if outcome.searched else None,
         "usage": payloads.usage(end.usage),
+        **({"computed": computed} if computed else {}),
     }

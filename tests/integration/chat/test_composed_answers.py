@@ -96,7 +96,7 @@ def test_a_table_is_computed_and_its_rows_are_the_sources(workshop: Collection) 
 
 def test_rows_are_counted_over_the_whole_table(workshop: Collection) -> None:
     _, completed = ask("How many pumps are in the catalogue?", workshop)
-    assert completed.text.startswith("**3** of 5 rows")
+    assert completed.text.startswith("There are 3 rows where category = pumps, of 5 in the table:")
 
 
 def test_a_refusal_says_what_is_missing_and_shows_where_it_comes_near(workshop: Collection) -> None:

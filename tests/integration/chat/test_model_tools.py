@@ -117,7 +117,7 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Docume
     assert result["tool_call_id"] == asked["tool_calls"][0]["id"]
     fence = model.requests[0]["messages"][1]["content"].split(" ", 1)[0]
     assert result["content"].startswith(f"{fence} COMPUTED")
-    assert "**640 g**" in result["content"]
+    assert "The weight of GV-200 is 640 g" in result["content"]
     assert model.requests[1]["max_tokens"] == model.requests[0]["max_tokens"] - 10
     assert "Parts: sku, name, category, weight_g, price_eur\n" in model.requests[0]["messages"][1]["content"]
     call = answer.trace["prompt"]["calls"][0]

@@ -112,6 +112,12 @@ def test_rules_score_a_good_answer_high_and_always_alike(judged):
     assert not any(score.is_low for score in first.scores.all())
 
 
+def test_whether_sources_support_a_computed_answer_is_not_measured(judged, server):
+    computed = completed_answer("There are 3 rows, of 5 in the table.", computed={"operation": "count"})
+    assert set(scores_of(judged(computed, "offline"))) == {"answer_relevancy", "contextual_relevancy", "refusal"}
+    assert set(scores_of(judged(computed, "model"))) == set(MODEL_METRICS) - {"faithfulness"}
+
+
 def test_a_sentence_that_no_passage_bears_out_is_named(judged):
     judgement = judged(
         completed_answer("The pump weighs 3450 grams [1]. It was built in 1987 by Siemens [1]."), "offline"

@@ -65,15 +65,16 @@ def sniff_delimiter(source: str) -> str:
 
 def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Column names and the rows below them. The first row is the header when its cells are filled, different and no
-    values.
+    values; the first of them may be empty, above the names of the rows.
     """
     width = max(map(len, rows), default=0)
     first = [" ".join(cell.split()) for cell in rows[0]] if rows else []
     is_header = (
         len(rows) > 1
-        and all(first)
+        and len(first) > 1
+        and all(first[1:])
         and len(set(first)) == len(first)
         and not any(_VALUE.fullmatch(name) or len(name) > 80 for name in first)
     )
-    names = first if is_header else []
+    names = [first[0] or "column 1", *first[1:]] if is_header else []
     return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows

@@ -1,15 +1,15 @@
-"""Questions and what is computed for them, over tables of several kinds; and questions that are not for a table."""
+"""Questions and what is computed for them, over tables of several kinds; and questions for which nothing is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from retrieval.tables.interpretation.grammar import interpret
-from retrieval.tables.interpretation.links import KnownTable
-from retrieval.tables.interpretation.operations import Interpretation
+from retrieval.tables.computing import compute
+from retrieval.tables.grammar import read_question
+from retrieval.tables.known import KnownTable
+from retrieval.tables.types import Operation
 from tests.support.tables import known_table
 
 STAFF = known_table(
@@ -56,97 +56,182 @@ Urk;Flevoland;21.919;13,38;Cees van den Bos;nee
 )
 
 
-def describe(interpretation: Interpretation | None, table: KnownTable) -> str:
-    """The interpretation in one line."""
-    if interpretation is None:
+FILMS = known_table(
+    """Year,Title,Language,Role,Country
+2001,Dawn,"Dutch, French",Anna,"Ghent, Belgium"
+2002,Noon,Dutch,Bea,"Utrecht, Netherlands"
+2002,Dusk,French,Anna,"Lyon, France"
+2004,Night,"German, Dutch",Carla,"Cologne, Germany"
+2005,Rain,English,Anna,"Leeds, United Kingdom"
+2006,Snow,Dubbed Dutch,Dora,"Ghent, Belgium"
+""",
+    "t1.csv",
+)
+MEDALS = known_table(
+    """Rank,Nation,Gold,Silver,Bronze,Total
+1,Venezuela,9,8,6,23
+2,Guatemala,6,6,6,18
+3,Peru,5,8,9,22
+4,Chile,4,4,,8
+5,Colombia,0,4,9,13
+Total,Total,24,30,30,84
+""",
+    "t2.csv",
+)
+
+
+def ask(question: str, table: KnownTable) -> str:
+    """What is computed, in one line: the operation and its answer; a dash where nothing is."""
+    reading = read_question(question, table)
+    computed = compute(reading, table) if reading is not None else None
+    if computed is None:
         return "-"
-    columns = table.columns
-    parts = [interpretation.operation.value]
-    parts += [f"[{'/'.join(entity.texts)}]" for entity in interpretation.entities]
-    parts += [columns[target].name for target in interpretation.targets]
-    parts += [
-        f"{columns[condition.column].name} {condition.operator} {'/'.join(str(value) for value in condition.values)}"
-        for condition in interpretation.conditions
-    ]
-    return " ".join(parts)
+    if computed.value:
+        return f"{computed.operation} {computed.value}"
+    column = computed.answer if computed.answer is not None else table.subject or 0
+    answering = computed.rows[:1] if computed.operation is Operation.COMPARE else computed.rows
+    return f"{computed.operation} {', '.join(str(row.values[column]) for row in answering)}"
 
 
 @pytest.mark.parametrize(
-    ("question", "meaning"),
+    ("question", "said"),
     [
-        ("What is Bob Smith's salary?", "look_up [Bob Smith] salary_usd"),
-        ("How old is Emma Brown?", "look_up [Emma Brown] age"),
-        ("Does Farid Rahimi work remote?", "look_up [Farid Rahimi] remote"),
-        ("How many employees are in the department Engineering?", "count department in Engineering"),
-        ("Who works in Sales?", "list department in Sales"),
-        ("Who was hired after 2019?", "list hire_date > 2019-12-31"),
-        ("Who earns less than 80k?", "list salary_usd < 80000.0"),
-        ("employees between 30 and 40 years old", "-"),
-        ("Who is the oldest employee?", "most age"),
-        ("highest salary in Engineering", "most salary_usd department in Engineering"),
-        ("average salary of Sales", "mean salary_usd department in Sales"),
-        ("What is the mean salary of Sales?", "mean salary_usd department in Sales"),
+        ("What is Bob Smith's salary?", "look_up 121500.0"),
+        ("How old is Emma Brown?", "look_up 45.0"),
+        ("How many employees are in the department Engineering?", "count 3"),
+        ("Who is the oldest employee?", "most Emma Brown"),
+        ("What is the highest age?", "most 45.0"),
+        ("highest salary in Engineering", "most Bob Smith"),
+        ("What is the mean salary of Sales?", "mean 68000"),
+        ("Who earns more, Alice Johnson or Carla Gomez?", "compare Alice Johnson"),
+        ("Who earns less, Alice Johnson or Carla Gomez?", "compare Carla Gomez"),
+        ("Compare the age of Alice Johnson and Bob Smith", "compare Bob Smith"),
+        ("Who earns less than 80k?", "rows David Chen, Emma Brown"),
         ("What does salary mean?", "-"),
-        ("Which employees do not work remote?", "list remote = False"),
-        ("Who earns more, Alice Johnson or Carla Gomez?", "compare [Alice Johnson] [Carla Gomez] salary_usd"),
+        ("Is Bob Smith the oldest employee?", "-"),
     ],
 )
-def test_questions_about_people(question: str, meaning: str) -> None:
-    assert describe(interpret(question, STAFF), STAFF) == meaning
+def test_questions_about_people(question: str, said: str) -> None:
+    assert ask(question, STAFF) == said
 
 
 @pytest.mark.parametrize(
-    ("question", "meaning"),
+    ("question", "said"),
     [
-        ("How heavy is the MX-9920-W?", "look_up [MX-9920-W] weight_g"),
-        ("hwo havy is teh mx9920w", "look_up [MX-9920-W] weight_g"),
-        ("How much does the MX 9940 W cost?", "look_up [MX-9940-W] price_eur"),
-        ("Wat kost de BV-1020?", "look_up [BV-1020] price_eur"),
-        ("What is the cheapest valve?", "least price_eur category in valve"),
-        ("Which valves do you sell?", "list category in valve"),
-        ("How many pumps are in the catalogue?", "count category in pump"),
-        ("pumps under 9940 g", "list weight_g < 9940.0 category in pump"),
-        ("parts heavier than 2 kg", "list weight_g > 2000.0"),
-        ("Compare the weight of MX-9920-W and MX-9940-W", "compare [MX-9920-W] [MX-9940-W] weight_g"),
-        ("Which part replaces GV-2030?", "list replaces in GV-2030"),
+        ("How heavy is the MX-9920-W?", "look_up 3450.0"),
+        ("weight of the mx9920w", "look_up 3450.0"),
+        ("How much does the MX 9940 W cost?", "look_up 664.0"),
+        ("Wat kost de BV-1020?", "look_up 15.1"),
+        ("What is the cheapest valve?", "least BV-1015"),
+        ("How many pumps are in the catalogue?", "count 2"),
+        ("the most expensive valve", "most GV-2040"),
     ],
 )
-def test_questions_about_articles(question: str, meaning: str) -> None:
-    assert describe(interpret(question, PARTS), PARTS) == meaning
+def test_questions_about_articles(question: str, said: str) -> None:
+    assert ask(question, PARTS) == said
 
 
 @pytest.mark.parametrize(
-    ("question", "meaning"),
+    ("question", "said"),
     [
-        ("sales of the North region in 2022", "look_up [North] sales_2022"),
-        ("Which region had the highest sales in 2021?", "most sales_2021"),
-        ("total sales in 2022", "sum sales_2022"),
-        ("regions with more than 10 stores", "list stores > 10.0"),
-        ("compare North and South in 2022 sales", "compare [North] [South] sales_2022"),
+        ("sales of the North region in 2022", "look_up 1350000.0"),
+        ("Which region had the highest sales in 2021?", "most West"),
+        ("total sales in 2022", "sum 5740000"),
+        ("regions with more than 10 stores", "list North, South, West"),
+        ("compare North and South in 2022 sales", "compare North"),
         ("What were the sales of East in 2020?", "-"),
+        ("What were the sales of East?", "-"),
     ],
 )
-def test_years_choose_columns(question: str, meaning: str) -> None:
-    assert describe(interpret(question, SALES), SALES) == meaning
+def test_years_choose_columns(question: str, said: str) -> None:
+    assert ask(question, SALES) == said
 
 
 @pytest.mark.parametrize(
-    ("question", "meaning"),
+    ("question", "said"),
     [
-        ("Hoeveel inwoners heeft Zeist?", "look_up [Zeist] inwoners"),
-        ("Wie is de burgemeester van Urk?", "look_up [Urk] burgemeester"),
-        ("Welke gemeente heeft de meeste inwoners?", "most inwoners"),
-        ("Hoeveel gemeenten liggen in de provincie Utrecht?", "count provincie in Utrecht"),
-        ("Welke gemeenten hebben geen station?", "list station = False"),
-        ("gemeenten met meer dan 200.000 inwoners", "list inwoners > 200000.0"),
-        (
-            "Vergelijk het aantal inwoners van Eindhoven en Groningen",
-            "compare [Eindhoven] [Groningen] inwoners",
-        ),
+        ("Hoeveel inwoners heeft Zeist?", "look_up 66645.0"),
+        ("Wie is de burgemeester van Urk?", "look_up Cees van den Bos"),
+        ("Welke gemeente heeft de meeste inwoners?", "most Utrecht"),
+        ("Hoeveel gemeenten liggen in de provincie Utrecht?", "count 2"),
+        ("Welke gemeenten hebben geen station?", "look_up Urk"),
+        ("gemeenten met meer dan 200.000 inwoners", "list Utrecht, Groningen, Eindhoven"),
+        ("Vergelijk het aantal inwoners van Eindhoven en Groningen", "compare Eindhoven"),
     ],
 )
-def test_dutch_questions(question: str, meaning: str) -> None:
-    assert describe(interpret(question, TOWNS), TOWNS) == meaning
+def test_dutch_questions(question: str, said: str) -> None:
+    assert ask(question, TOWNS) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many titles have the language French?", "count 2"),
+        ("Which title has the languages Dutch and French?", "look_up Dawn"),
+        ("Which titles are from Belgium?", "list Dawn, Snow"),
+        # Nobody can tell whether a dubbed film counts.
+        ("How many titles are in Dutch?", "-"),
+        # No language is a whole cell, and no cell has both.
+        ("Which title has the languages English and French?", "-"),
+    ],
+)
+def test_cells_that_hold_lists_are_lists(question: str, said: str) -> None:
+    assert ask(question, FILMS) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Who won the most gold medals?", "most Venezuela"),
+        ("Which nation besides Venezuela has the most gold?", "most Guatemala"),
+        ("Which nation won no gold?", "look_up Colombia"),
+        ("Which nations other than Peru have at least 8 silver medals?", "look_up Venezuela"),
+        ("How many nations did not win a gold medal?", "count 1"),
+        ("Which other nation has 9 bronze?", "-"),
+        ("Which nation won the most games without gold?", "-"),
+    ],
+)
+def test_not_and_other_are_read_or_nothing_is_computed(question: str, said: str) -> None:
+    assert ask(question, MEDALS) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many nations are listed?", "count 5"),
+        ("total number of gold medals", "sum 24"),
+        ("Who has the least total?", "least Chile"),
+        # Two have as many.
+        ("Which nation has the most silver?", "-"),
+        ("Which nation is listed after Peru?", "next Chile"),
+        ("Which nation is listed below Colombia?", "-"),
+        ("What is the highest rank?", "-"),
+        ("What is the total of the ranks?", "-"),
+    ],
+)
+def test_rows_of_totals_ties_and_ranks_are_no_values(question: str, said: str) -> None:
+    assert ask(question, MEDALS) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many titles were in 2002?", "count 2"),
+        ("Which title was in 2004?", "look_up Night"),
+        ("How many titles are there between 2003 and 2007?", "count 3"),
+        # Nobody can tell whether those of 2002 and 2005 count.
+        ("How many titles are there between 2002 and 2005?", "-"),
+        ("How many titles from 2002 to 2005?", "count 4"),
+        ("How many titles after 2002?", "count 3"),
+        ("How many titles by 2002?", "-"),
+        # Anna is a role three times: the one that is counted must be said.
+        ("How many roles are there?", "rows Dawn, Noon, Dusk, Night, Rain, Snow"),
+        ("How many different roles are there?", "count 4"),
+        ("How many times is Anna the role?", "count 3"),
+    ],
+)
+def test_counts_state_what_they_count(question: str, said: str) -> None:
+    assert ask(question, FILMS) == said
 
 
 @pytest.mark.parametrize(
@@ -159,16 +244,17 @@ def test_dutch_questions(question: str, meaning: str) -> None:
         "What is the price of BV-1099?",
         "How do I return a pump?",
         "Can I use glycol with the MX-9920-W?",
+        "What is a pump?",
+        "When should I replace the seal?",
         "What is the profit of the West region?",
         "Hoeveel scholen heeft Zeist?",
         "Why do people leave the company?",
         "Who painted the Mona Lisa?",
-        "pump",
         "",
     ],
 )
 def test_what_no_table_answers_is_not_computed(question: str) -> None:
-    assert [interpret(question, table) for table in (STAFF, PARTS, SALES, TOWNS)] == [None] * 4
+    assert [ask(question, table) for table in (STAFF, PARTS, SALES, TOWNS)] == ["-"] * 4
 
 
 def test_short_tables_are_looked_up_in_and_not_counted() -> None:
@@ -177,42 +263,49 @@ def test_short_tables_are_looked_up_in_and_not_counted() -> None:
         "| P1 | 20 minutes |\n| P2 | 60 minutes |\n| P3 | 2 hours |\n",
         "support.md",
     )
-    assert describe(interpret("response time for a P2", table), table) == "look_up [P2] Response time"
-    assert interpret("How many priorities are there?", table) is None
+    assert ask("response time for a P2", table) == "look_up 60 minutes"
+    assert ask("How many priorities are there?", table) == "-"
 
 
-def test_words_that_mean_the_name_of_a_column_are_told_by_likeness() -> None:
-    def likeness(words: str, names: Sequence[str]) -> list[float]:
-        return [0.9 if words == "altitude" and name == "age" else 0.1 for name in names]
-
-    assert interpret("altitude of Bob Smith", STAFF) is None
-    assert describe(interpret("altitude of Bob Smith", STAFF, likeness), STAFF) == "look_up [Bob Smith] age"
-
-
-PARKING = known_table(
-    "# Bezoek\n\n## Parkeren\n\n| Voorziening | Plaatsen | Tarief | Maximum per dag |\n|---|---|---|---|\n"
-    "| P1, garage | 420 | € 1,80 per uur | € 9,00 |\n| P2, terrein | 260 | € 1,20 per uur | € 6,00 |\n",
-    "bezoek.md",
-)
+def test_a_cell_that_is_no_number_keeps_its_column_from_being_ranked() -> None:
+    rows = "\n".join(f"A{number},{number}" for number in range(20))
+    table = known_table(f"name,points\n{rows}\nB,31 (two)\n", "t3.csv")
+    assert table.columns[1].kind == "number"
+    assert ask("Who has the most points?", table) == "-"
 
 
-def test_a_short_table_is_shown_whole_to_who_names_its_heading_and_a_column() -> None:
-    assert describe(interpret("Wat kost parkeren?", PARKING), PARKING) == "look_up Tarief Maximum per dag"
-    assert interpret("Mag ik hier parkeren?", PARKING) is None
-    assert interpret("How do I pay for parking?", PARKING) is None
+def test_where_a_point_is_decimal_two_numbers_with_a_comma_are_no_decimal_comma() -> None:
+    table = known_table(
+        'name,sacks,numbers\nA,8.5,1\nB,12,"12,13"\nC,4.5,2\nD,6,3\nE,7,4\n',
+        "t4.csv",
+    )
+    assert ask("Who has the most sacks?", table) == "most B"
+
+
+@pytest.mark.parametrize("last", ["Total valid votes,999", "Turnout,", "Others,7"])
+def test_a_row_that_begins_like_a_sum_keeps_a_table_from_being_ranked_and_counted(last: str) -> None:
+    rows = "Anna,x,5\nBea,y,6\nCarl,x,9\nDora,z,2\n"
+    table = known_table(f"candidate,party,votes\n{rows}{last.replace(',', ',,')}\n", "t6.csv")
+    assert ask("Who has the most votes?", table) == "-"
+    assert ask("How many candidates are listed?", table) == "-"
+    assert ask("What are the votes of candidate Bea?", table) == "look_up 6.0"
+
+
+def test_of_a_name_with_several_rows_the_most_is_not_known() -> None:
+    table = known_table("team,season,points\nA,2001,5\nB,2001,6\nA,2002,3\nC,2002,4\nD,2003,1\n", "t7.csv")
+    assert ask("Which team has the most points?", table) == "-"
+    assert ask("What is the highest number of points?", table) == "most 6.0"
+
+
+def test_a_table_without_names_of_columns_is_not_asked() -> None:
+    table = known_table("1,Anna,2\n2,Bob,3\n3,Carl,4\n4,Dora,5\n5,Emma,6\n", "t5.csv")
+    assert table.columns[0].name == "column 1"
+    assert ask("How many times is Anna listed?", table) == "-"
 
 
 @pytest.mark.parametrize(
-    ("question", "meaning"),
-    [
-        ("How many employees in payroll 2021?", "count"),
-        ("How many employees in payroll 2020?", "-"),
-        (
-            "How many employees in payroll 2021 were hired in 2020?",
-            "count hire_date >= 2020-01-01 hire_date <= 2020-12-31",
-        ),
-    ],
+    ("question", "said"),
+    [("How many rows in payroll 2021?", "count 6"), ("How many rows in payroll 2020?", "-")],
 )
-def test_a_year_in_the_name_of_a_table_is_no_year_of_its_rows(question: str, meaning: str) -> None:
-    payroll = replace(STAFF, caption="Payroll 2021")
-    assert describe(interpret(question, payroll), payroll) == meaning
+def test_a_year_in_the_name_of_a_table_is_no_year_of_its_rows(question: str, said: str) -> None:
+    assert ask(question, replace(STAFF, caption="Payroll 2021")) == said

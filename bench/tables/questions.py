@@ -1,0 +1,98 @@
+"""Questions about tables with their answers, and whether what was computed is one of them. PURE."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from retrieval.tables.cells import read_date
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion:
+    """``table`` is the path of the CSV file that it asks about; ``answers`` are all the values of its answer."""
+
+    id: str
+    question: str
+    table: Path
+    answers: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """``questions`` were asked, for ``stated`` of them a value was computed, ``right`` of these are the answer."""
+
+    questions: int = 0
+    stated: int = 0
+    right: int = 0
+
+    def add(self, *, stated: bool, right: bool) -> None:
+        self.questions += 1
+        self.stated += stated
+        self.right += right
+
+
+def read_questions(folder: Path) -> list[TableQuestion]:
+    """The questions of ``questions.jsonl``; their tables are CSV files in ``tables``, named by ``table``."""
+    with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [
+        TableQuestion(row["id"], row["question"], folder / "tables" / f"{row['table']}.csv", tuple(row["answers"]))
+        for row in rows
+    ]
+
+
+def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
+    """For each table the half that it belongs to: "shaping" for the first, third, … by name, "judging" for the others.
+
+    Rules are shaped on the failures of one half only; the other one says what they are worth.
+    """
+    tables = sorted({question.table for question in questions})
+    return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
+
+
+def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether both are the same values in any order, as WikiTableQuestions (Pasupat and Liang, 2015) compares them:
+    as text without case, accents, quotes and notes in brackets at the end, as numbers, or as days."""
+    left = [_normal(value) for value in expected]
+    for value in stated:
+        same = next((other for other in left if _is_same(_normal(value), other)), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return not left
+
+
+def _normal(text: str) -> str:
+    text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    text = re.sub(r"[‘’´`]", "'", text)
+    text = re.sub(r"[“”]", '"', text)
+    text = re.sub(r"[‐‑‒–—−]", "-", text)
+    before = ""
+    while text != before:
+        before = text
+        text = re.sub(r"((?<!^)\[[^\]]*\]|\[\d+\]|[•♦†‡*#+])*$", "", text.strip())
+        text = re.sub(r"(?<!^)( \([^)]*\))*$", "", text.strip())
+        text = re.sub(r'^"([^"]*)"$', r"\1", text.strip())
+    return re.sub(r"\s+", " ", text.removesuffix(".")).lower().strip()
+
+
+def _is_same(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    number, expected = _number(one), _number(other)
+    if number is not None and expected is not None:
+        return abs(number - expected) < 1e-6
+    day = read_date(one)
+    return day is not None and day == read_date(other)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None

@@ -1,0 +1,489 @@
+"""What a question asks of a table: its spans read as one operation, one answer and conditions, or not at all. PURE.
+
+Nothing is guessed: a span that has no part in the reading, or that could have two, makes it unclear, and then there is
+no reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from retrieval.tables.cells import CellValue
+from retrieval.tables.known import KnownTable, is_empty, keys_of_cell, years_of
+from retrieval.tables.lexicon import LOOSE_WORDS, WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
+from retrieval.tables.linking import Kind, QuestionSpan, link
+from retrieval.tables.types import Operation
+from retrieval.tables.words import key_of, singular, squeeze, tokenize
+
+# Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
+FEWEST_ROWS = 5
+_COMPARATORS = {
+    Word.ABOVE: ">",
+    Word.BELOW: "<",
+    Word.AT_LEAST: ">=",
+    Word.AT_MOST: "<=",
+    Word.AFTER: ">",
+    Word.BEFORE: "<",
+    Word.SINCE: ">=",
+    Word.UNTIL: "<=",
+}
+_BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
+_ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
+_NEIGHBOURS = {
+    Word.NEXT: Operation.NEXT,
+    Word.BELOW: Operation.NEXT,
+    Word.AFTER: Operation.NEXT,
+    Word.PREVIOUS: Operation.PREVIOUS,
+    Word.ABOVE: Operation.PREVIOUS,
+    Word.BEFORE: Operation.PREVIOUS,
+}
+# Before a year: it is not that year alone.
+# What the key of a word lacks of the word.
+_LONGEST_ENDING = 5
+_OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
+_EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, ``year`` and the
+    comparisons with a year (``year>``, ``year between``). ``values`` are alternatives. ``shown`` are the words of the
+    question.
+    """
+
+    column: int
+    operator: str
+    values: tuple[CellValue, ...]
+    shown: str = ""
+    is_negated: bool = False
+
+    def holds(self, value: CellValue) -> bool | None:
+        """None when the cell does not say it clearly."""
+        found = self._holds(value)
+        return found if found is None or not self.is_negated else not found
+
+    def _holds(self, value: CellValue) -> bool | None:
+        if is_empty(value):
+            return None if self.is_negated else False
+        if self.operator.startswith("year"):
+            years = years_of(value)
+            if self.operator == "year between":
+                # Nobody can tell whether 2005 lies between 2005 and 2010.
+                return None if len(years) != 1 or years & set(self.values) else _is_between(min(years), self.values)
+            return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
+        if self.operator != "is":
+            return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
+        if not isinstance(value, str):
+            return None
+        keys = set(map(str, self.values))
+        text = squeeze(value) if value not in keys else ""
+        if text and not any(key[:2] in text for key in keys):
+            return False
+        if not text or keys_of_cell(value) & keys:
+            return True
+        # "Super League" is not "Super League Two", and nobody can tell whether "dubbed Dutch" is Dutch.
+        return None if any(_is_within(key, value) for key in keys) else False
+
+
+def _is_within(key: str, value: str) -> bool:
+    """Whether some words of the cell have the key."""
+    norms = [token.norm for token in tokenize(value)]
+    for first in range(len(norms)):
+        for end in range(first + 1, len(norms) + 1):
+            words = norms[first:end]
+            length = sum(map(len, words))
+            if length > len(key) + _LONGEST_ENDING:
+                break
+            if length >= len(key) and key_of(" ".join(words)) == key:
+                return True
+    return False
+
+
+def _is_between(number: float, bounds: Sequence[CellValue]) -> bool:
+    return _compare(number, ">", bounds[:1]) and _compare(number, "<", bounds[1:])
+
+
+def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
+    bounds = [float(value) for value in values if value is not None]
+    match sign:
+        case "<":
+            return number < bounds[0]
+        case "<=":
+            return number <= bounds[0]
+        case ">":
+            return number > bounds[0]
+        case ">=":
+            return number >= bounds[0]
+    return number in bounds
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_single`` says
+    that one row is asked for, ``is_distinct`` that different cells of the answer's column are counted, ``is_least``
+    that of two rows the lesser one is asked for."""
+
+    operation: Operation
+    conditions: tuple[Condition, ...] = ()
+    answer: int | None = None
+    order: int | None = None
+    is_single: bool = False
+    is_distinct: bool = False
+    is_least: bool = False
+
+
+def read_question(question: str, table: KnownTable) -> TableReading | None:
+    """None when it is not clear what is asked."""
+    spans = link(question, table) if table.names_of_columns else None
+    if not spans:
+        return None
+    reading = _Reader(question, spans, table).read()
+    if reading is None:
+        return None
+    is_look_up = reading.operation in (Operation.LOOK_UP, Operation.COMPARE)
+    return None if table.row_count < FEWEST_ROWS and not is_look_up else reading
+
+
+@dataclass(slots=True)
+class _Reader:
+    question: str
+    spans: list[QuestionSpan]
+    table: KnownTable
+    conditions: list[Condition] = field(default_factory=list)
+    used: set[int] = field(default_factory=set)
+
+    def read(self) -> TableReading | None:
+        if not self._read_conditions():
+            return None
+        words = [span.word for at, span in enumerate(self.spans) if at not in self.used and span.word is not None]
+        columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is Kind.COLUMN]
+        if any(len(self.spans[at].columns) != 1 for at in columns):
+            return None
+        operations = [word for word in words if word not in _ASKING and word is not Word.ROWS]
+        asks = [word for word in words if word in _ASKING]
+        if len(set(asks) - {Word.LIST}) > 1:
+            return None
+        is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
+        if is_yes_or_no and Word.OR not in operations:
+            return None
+        if set(operations) <= {Word.COUNT} and (compared := self._compare(columns, None)) is not None:
+            return compared
+        match sorted(set(operations), key=lambda word: word.value):
+            case []:
+                return self._look_up(columns, asks, is_single=False)
+            case [Word.ONLY]:
+                return self._look_up(columns, asks, is_single=True)
+            case [Word.COUNT]:
+                return self._count(columns)
+            case [Word.TIMES]:
+                return self._count_rows() if not columns else None
+            case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
+                return self._count(columns, is_total=True)
+            case [Word.COUNT, Word.DISTINCT]:
+                return self._count(columns, is_distinct=True)
+            case [Word.TOTAL] | [Word.MEAN]:
+                return self._aggregate(columns, Operation.SUM if operations[0] is Word.TOTAL else Operation.MEAN)
+            case [Word.MOST] | [Word.LEAST]:
+                return self._rank(columns, asks, operations[0])
+            case [word] if word in _NEIGHBOURS:
+                return self._find_neighbour(columns, asks, word)
+            case [Word.OR]:
+                return self._compare(columns, None)
+            case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
+                return self._compare(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
+        return None
+
+    # Conditions ------------------------------------------------------------------------------------------------------
+
+    def _read_conditions(self) -> bool:
+        self._choose_periods()
+        for at, span in enumerate(self.spans):
+            if at in self.used:
+                continue
+            readers = {Kind.VALUE: self._read_value, Kind.NUMBER: self._read_number, Kind.YEAR: self._read_year}
+            if span.kind in readers and not readers[span.kind](at):
+                return False
+        for at, span in enumerate(self.spans):
+            if at not in self.used and span.kind is Kind.COLUMN and len(span.columns) == 1:
+                self._read_flag(at)
+        self._use_ands()
+        return True
+
+    def _choose_periods(self) -> None:
+        """Of a figure that columns hold for several years, the one of the years that are named."""
+        years = [at for at, span in enumerate(self.spans) if span.kind is Kind.YEAR]
+        named = [int(self.spans[at].number) for at in years]
+        for at, span in enumerate(self.spans):
+            if span.kind is Kind.COLUMN and len(span.columns) > 1 and len(named) in (1, 2):
+                found = [one for one in span.columns if self.table.period(one) == (named[0], named[-1])]
+                if len(found) == 1:
+                    self.spans[at] = replace(span, columns=frozenset(found))
+                    self.used.update(range(years[0], years[-1] + 1))
+                    if self._word(years[0] - 1) is Word.BETWEEN:
+                        self.used.add(years[0] - 1)
+
+    def _word(self, at: int) -> Word | None:
+        return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
+
+    def _column_at(self, at: int) -> frozenset[int]:
+        is_free = 0 <= at < len(self.spans) and at not in self.used and self.spans[at].kind is Kind.COLUMN
+        return self.spans[at].columns if is_free else frozenset()
+
+    def _text(self, at: int) -> str:
+        return self.question[self.spans[at].start : self.spans[at].end]
+
+    def _read_value(self, at: int) -> bool:
+        """A value, of the column that is named beside it where several hold it; with "or" and "and" further ones."""
+        span = self.spans[at]
+        columns = span.columns
+        beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
+        if len(columns) > 1 and len(beside) == 1:
+            columns = columns & self.spans[beside[0]].columns
+        for word, other in ((at + 1, at + 2), (at - 1, at - 2)):
+            # "Eindhoven en Groningen": a town and a province of that name, beside a town.
+            if len(columns) > 1 and 0 <= other < len(self.spans) and self.spans[word].word in (Word.AND, Word.OR):
+                columns = columns & self.spans[other].columns or columns
+        is_loose = span.key.isdigit() or self._text(at).casefold() in LOOSE_WORDS
+        if len(columns) != 1 or (is_loose and not beside):
+            return False
+        (column,) = columns
+        self.used.update([at, *(place for place in beside if not self._is_asked(place))])
+        is_negated = self._word(at - 1) is Word.NOT
+        if is_negated:
+            self.used.add(at - 1)
+        self.conditions.append(Condition(column, "is", (span.key,), self._text(at), is_negated))
+        return True
+
+    def _is_asked(self, at: int) -> bool:
+        return self._word(at - 1) in (*(Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT),)
+
+    def _read_number(self, at: int) -> bool:
+        """A number with the comparison before or behind it, of the column that is named behind or before both."""
+        sign, first, last = "=", at, at
+        if self._word(at - 1) in _COMPARATORS:
+            sign, first = _COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
+        elif self._word(at + 1) in _BEHIND:
+            sign, last = _BEHIND[self.spans[at + 1].word], at + 1  # type: ignore[index]
+        place = next((one for one in (last + 1, first - 1) if len(self._column_at(one)) == 1), None)
+        if place is None:
+            return False
+        (column,) = self.spans[place].columns
+        span = self.spans[at]
+        unit = self.table.columns[column].unit
+        if self.table.columns[column].kind != "number" or span.unit not in ("", unit):
+            return False
+        self.used.update([*range(first, last + 1), place])
+        self.conditions.append(Condition(column, sign, (span.number,), self._text(at)))
+        return True
+
+    def _read_year(self, at: int) -> bool:
+        """A year, in the one column of years, or in the one that is named beside it; two years are a period."""
+        columns = self.table.year_columns
+        beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
+        if any(
+            len(self._column_at(place)) == 1 and not self._column_at(place) & columns for place in (at + 1,)
+        ) and self._word(at - 1) in (Word.ABOVE, Word.BELOW, Word.AT_LEAST, Word.AT_MOST):
+            return self._read_number(at)
+        if len(beside) == 1:
+            columns = columns & self.spans[beside[0]].columns
+        elif not beside:
+            columns = frozenset(at for at in columns if set(self.table.words_of_column(at)) <= WHEN_COLUMNS)
+        if len(columns) != 1:
+            return False
+        (column,) = columns
+        year = self.spans[at].number
+        before = tokenize(self.question[: self.spans[at].start])[-1:]
+        if before and before[0].norm in _OPEN:
+            return self._read_period(at, column)
+        self.used.update([at, *(place for place in beside if not self._is_asked(place))])
+        word = self._word(at - 1)
+        if word in _COMPARATORS:
+            self.used.add(at - 1)
+            sign = _COMPARATORS[word]
+            self.conditions.append(Condition(column, f"year{sign}", (year,), self._text(at)))
+            return True
+        until = at + 2 if self._word(at + 1) is Word.AND else at + 1
+        if word is Word.BETWEEN and until < len(self.spans) and self.spans[until].kind is Kind.YEAR:
+            self.used.update(range(at - 1, until + 1))
+            self.conditions.append(Condition(column, "year between", (year, self.spans[until].number)))
+            return True
+        self.conditions.append(Condition(column, "year=", (year,), self._text(at)))
+        return True
+
+    def _read_period(self, at: int, column: int) -> bool:
+        """ "From 2000 to 2009"; "by 2000" and "from 2000" alone are left over."""
+        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.YEAR:
+            return False
+        between = tokenize(self.question[self.spans[at].end : self.spans[at + 1].start])
+        if [token.norm for token in between] not in (["to"], ["through"], ["until"], ["tot"]):
+            return False
+        self.used.update([at, at + 1])
+        self.conditions.append(Condition(column, "year>=", (self.spans[at].number,), self._text(at)))
+        self.conditions.append(Condition(column, "year<=", (self.spans[at + 1].number,), self._text(at + 1)))
+        return True
+
+    def _read_flag(self, at: int) -> None:
+        """ "With nougat", "without nougat", "no alcohol"."""
+        (column,) = self.spans[at].columns
+        is_negated = self._word(at - 1) is Word.NOT
+        kind = self.table.columns[column].kind
+        if kind == "boolean" and not self._is_asked(at):
+            self.conditions.append(Condition(column, "=", (0.0 if is_negated else 1.0,)))
+            self.used.add(at)
+        elif kind == "number" and is_negated:
+            self.conditions.append(Condition(column, "=", (0.0,), "0"))
+            self.used.add(at)
+        if at in self.used and is_negated:
+            self.used.add(at - 1)
+
+    def _use_ands(self) -> None:
+        """ "And" between two conditions."""
+        for at in range(1, len(self.spans) - 1):
+            if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
+                self.used.add(at)
+
+    # Operations ------------------------------------------------------------------------------------------------------
+
+    def _only(self, at: int) -> int:
+        (column,) = self.spans[at].columns
+        return column
+
+    def _is_number(self, column: int) -> bool:
+        return self.table.columns[column].kind == "number"
+
+    def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
+        """The column whose cells answer; None when that is not clear."""
+        if len(columns) == 1:
+            return self._only(columns[0])
+        if columns:
+            return None
+        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
+        for names in next((wanted[word] for word in asks if word in wanted), ()):
+            found = [
+                at
+                for at in range(len(self.table.columns))
+                if (words := self.table.words_of_column(at)) and words[-1] in names
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+    def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> TableReading | None:
+        if not self.conditions:
+            return None
+        conditions = tuple(self.conditions)
+        asked = self._asked_column(columns, asks)
+        if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
+            asked = self.table.subject
+        if asked is None:
+            return None if columns or asks else TableReading(Operation.ROWS, conditions)
+        if any(condition.column == asked and not condition.is_negated for condition in conditions):
+            return None
+        is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
+        if is_plural and not is_single:
+            return TableReading(Operation.LIST, conditions, answer=asked)
+        return TableReading(Operation.LOOK_UP, conditions, answer=asked, is_single=is_single)
+
+    def _is_plural(self, at: int) -> bool:
+        last = tokenize(self._text(at))[-1].norm
+        return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
+
+    def _find_neighbour(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
+        """ "Which event comes after X": the row behind the one that is named, in the order of the table."""
+        if len(self.conditions) != 1 or self.conditions[0].operator != "is" or self.conditions[0].is_negated:
+            return None
+        at = next(at for at, span in enumerate(self.spans) if span.word is word)
+        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.VALUE or self.spans[0].word is Word.COUNT:
+            return None
+        if word in (Word.AFTER, Word.BEFORE) and not self.table.is_in_order:
+            return None
+        answer = self._asked_column(columns, asks) if columns else self.conditions[0].column
+        return None if answer is None else TableReading(_NEIGHBOURS[word], tuple(self.conditions), answer=answer)
+
+    def _count(
+        self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
+    ) -> TableReading | None:
+        """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
+        rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
+        if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
+            return TableReading(Operation.COUNT, tuple(self.conditions))
+        if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
+            return None
+        column = self._only(columns[0])
+        conditions = tuple(self.conditions)
+        if not self._is_number(column) or column in self.table.year_columns:
+            return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
+        if self.table.is_ordinal(column) or is_distinct:
+            return None
+        if is_total:
+            return TableReading(Operation.SUM, conditions, order=column)
+        return TableReading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
+
+    def _counts_value(self) -> bool:
+        """ "How many pumps": the rows of a value."""
+        at = next((at for at, span in enumerate(self.spans) if span.word in (Word.COUNT, Word.TOTAL_COUNT)), -1) + 1
+        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE or self.table.subject is None:
+            return False
+        last = tokenize(self._text(at))[-1].norm
+        return singular(last) != last and last.endswith(("s", "en"))
+
+    def _count_rows(self) -> TableReading | None:
+        return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None
+
+    def _follows(self, at: int, word: Word) -> bool:
+        """Whether nothing but words of counting stands between the word and the span."""
+        before = [span for place, span in enumerate(self.spans) if place < at and place not in self.used]
+        while before and before[-1].word in (Word.TOTAL, Word.DISTINCT):
+            before.pop()
+        return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
+
+    def _aggregate(self, columns: Sequence[int], operation: Operation) -> TableReading | None:
+        if len(columns) != 1:
+            return None
+        column = self._only(columns[0])
+        if not self._is_number(column) or self.table.is_ordinal(column):
+            return None
+        # "What does salary mean?" asks for no mean.
+        if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
+            return None
+        return TableReading(operation, tuple(self.conditions), order=column)
+
+    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
+        """The column right behind the extreme ranks, the other one answers."""
+        ranking = [
+            at
+            for at in columns
+            if self.spans[at].word is word
+            or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is Kind.WORD)
+        ]
+        if len(ranking) != 1:
+            return None
+        order = self._only(ranking[0])
+        if not self._is_number(order) or self.table.is_ordinal(order):
+            return None
+        others = [at for at in columns if at != ranking[0]]
+        answer = self._asked_column(others, asks)
+        if answer is None and not others:
+            if not asks or (set(asks) == {Word.WHICH} and self.spans[ranking[0]].word is word):
+                answer = self.table.subject  # "the cheapest"
+            elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
+                answer = order  # "what is the highest price"
+        if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
+            return None
+        return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
+
+    def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
+        """ "Who has more gold, Spain or Italy": two values of the column that names the rows, beside each other."""
+        named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
+        numbers = [at for at in columns if self._is_number(self._only(at))]
+        others = [self._only(at) for at in columns if at not in numbers]
+        if len(named) != 2 or len(self.conditions) != 2 or len(numbers) != 1 or any(one.is_negated for one in named):
+            return None
+        column = named[0].column
+        if named[1].column != column or any(other != column for other in others):
+            return None
+        order = self._only(numbers[0])
+        if self.table.is_ordinal(order):
+            return None
+        return TableReading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)

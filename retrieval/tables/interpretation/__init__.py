@@ -1,1 +1,0 @@
-"""What a question asks of a table's rows and columns. PURE."""

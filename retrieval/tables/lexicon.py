@@ -1,0 +1,267 @@
+"""The words of the grammar, in English and Dutch, folded: small and without accents. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from retrieval.tables.words import singular
+
+
+class Word(Enum):
+    """What a word, or a phrase, does in a question."""
+
+    COUNT = auto()
+    TOTAL_COUNT = auto()
+    TOTAL = auto()
+    MEAN = auto()
+    MOST = auto()
+    LEAST = auto()
+    MORE = auto()
+    LESS = auto()
+    DIFFERENCE = auto()
+    DISTINCT = auto()
+    ONLY = auto()
+    NOT = auto()
+    AND = auto()
+    OR = auto()
+    ABOVE = auto()
+    BELOW = auto()
+    AT_LEAST = auto()
+    AT_MOST = auto()
+    BETWEEN = auto()
+    # The same, of years.
+    AFTER = auto()
+    BEFORE = auto()
+    SINCE = auto()
+    UNTIL = auto()
+    # Of rows as they are listed.
+    NEXT = auto()
+    PREVIOUS = auto()
+    # Behind the number.
+    OR_MORE = auto()
+    OR_LESS = auto()
+    WHICH = auto()
+    WHO = auto()
+    WHEN = auto()
+    WHERE = auto()
+    HOW = auto()
+    LIST = auto()
+    TIMES = auto()
+    # A word of the table's caption: its rows.
+    ROWS = auto()
+    FILLER = auto()
+
+
+ENGLISH: Mapping[Word, str] = {
+    Word.COUNT: "how many|number of|amount of|count of|count|quantity of",
+    Word.TOTAL_COUNT: "total number of|total amount of|how many total|how many in total",
+    Word.TOTAL: "total|in total|sum of|sum|combined|altogether",
+    Word.MEAN: "average|mean|avg|average number of|mean number of",
+    Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|most number of|most amount of|largest number of"
+    "|largest amount of|highest number of|highest amount of|greatest number of|greatest amount of|maximum number of"
+    "|top number of",
+    Word.LEAST: "least|fewest|lowest|smallest|minimum|min|least number of|least amount of|fewest number of"
+    "|lowest number of|lowest amount of|smallest number of|smallest amount of|minimum number of",
+    Word.MORE: "more|higher|larger|greater|bigger",
+    Word.LESS: "less|fewer|lower|smaller",
+    Word.DIFFERENCE: "difference|difference between|difference in",
+    Word.DISTINCT: "different|distinct|unique",
+    Word.ONLY: "only",
+    Word.NOT: "not|no|without|never|except|besides|excluding|other than|aside from|apart from|didn|doesn|isn|wasn|weren"
+    "|don|hasn|haven|aren",
+    Word.AND: "and|but|as well as|both",
+    Word.OR: "or|versus|vs",
+    Word.ABOVE: "more than|over|above|greater than|higher than|larger than|exceeding|bigger than",
+    Word.BELOW: "less than|under|below|fewer than|lower than|smaller than",
+    Word.AT_LEAST: "at least|no less than|no fewer than|minimum of|a minimum of",
+    Word.AT_MOST: "at most|no more than|not more than|up to|maximum of|a maximum of",
+    Word.BETWEEN: "between",
+    Word.AFTER: "after|comes after|came after|right after|just after|immediately after|next after",
+    Word.BEFORE: "before|prior to|comes before|came before|right before|just before|immediately before|previous to",
+    Word.SINCE: "since",
+    Word.UNTIL: "until",
+    Word.NEXT: "listed after|is listed after|listed below|listed right after|listed directly after|right below"
+    "|directly below|listed next after",
+    Word.PREVIOUS: "listed before|listed above|listed right before|listed directly before|right above|directly above",
+    Word.OR_MORE: "or more|or higher|or above|or over",
+    Word.OR_LESS: "or less|or fewer|or lower|or below|or under",
+    Word.WHICH: "which|what|whats|whose",
+    Word.WHO: "who|whom",
+    Word.WHEN: "when",
+    Word.WHERE: "where",
+    Word.HOW: "how|how much",
+    Word.LIST: "list|name|show|give|tell me|show me|give me|list all|compare",
+    Word.TIMES: "how many times|number of times|total number of times|amount of times",
+    Word.ROWS: "rows|row|entries|items",
+    Word.FILLER: "a|an|the|of|in|on|at|to|for|from|by|with|is|are|was|were|be|been|do|does|did|have|has|had|having"
+    "|there|this|that|these|those|its|their|his|her|he|she|they|it|any|all|listed|in the list|on the list|in the table"
+    "|on the table|in this table|on this list|in this list|on the chart|in the chart|shown|please|could you|can you"
+    "|would you|s|t|me|you|we|i|get|got|gets|receive|received|contain|contains|exactly|than|how is|where the"
+    "|who is|who are|who have|who had|which have|which had|with a|can|value of|values of|value|tell|know|among|per cent"
+    "|percent|as|dear|hello|hi|thanks|at all|belong to|belongs to|tell me which|tell me what|tell me who|tell me how",
+}
+DUTCH: Mapping[Word, str] = {
+    Word.COUNT: "hoeveel|aantal|het aantal",
+    Word.TOTAL_COUNT: "totale aantal|totaal aantal|het totale aantal",
+    Word.TOTAL: "totaal|in totaal|totale|samen|opgeteld|som",
+    Word.MEAN: "gemiddeld|gemiddelde",
+    Word.MOST: "meest|meeste|hoogst|hoogste|grootst|grootste|maximaal|maximale|maximum|max",
+    Word.LEAST: "minst|minste|laagst|laagste|kleinst|kleinste|minimaal|minimale|minimum|min",
+    Word.MORE: "meer|hoger|groter",
+    Word.LESS: "minder|lager|kleiner",
+    Word.DIFFERENCE: "verschil|verschil tussen|verschil in",
+    Word.DISTINCT: "verschillende",
+    Word.ONLY: "enige|alleen",
+    Word.NOT: "niet|geen|zonder|nooit|behalve|anders dan",
+    Word.AND: "en|maar|zowel|als",
+    Word.OR: "of",
+    Word.ABOVE: "meer dan|boven|hoger dan|groter dan",
+    Word.BELOW: "minder dan|onder|lager dan|kleiner dan",
+    Word.AT_LEAST: "minstens|ten minste|tenminste|minimaal",
+    Word.AT_MOST: "hoogstens|ten hoogste|maximaal|niet meer dan",
+    Word.BETWEEN: "tussen",
+    Word.AFTER: "na",
+    Word.BEFORE: "voor",
+    Word.SINCE: "sinds|vanaf",
+    Word.UNTIL: "tot en met",
+    Word.OR_MORE: "of meer|of hoger",
+    Word.OR_LESS: "of minder|of lager",
+    Word.WHICH: "welke|welk|wat",
+    Word.WHO: "wie",
+    Word.WHEN: "wanneer",
+    Word.WHERE: "waar",
+    Word.HOW: "hoe",
+    Word.LIST: "noem|geef|toon|lijst van|vergelijk",
+    Word.TIMES: "hoeveel keer|hoe vaak|aantal keer|aantal keren",
+    Word.ROWS: "rijen|regels",
+    Word.FILLER: "de|het|een|van|in|op|aan|bij|te|uit|naar|met|om|is|zijn|was|waren|wordt|worden|heeft|hebben|had"
+    "|hadden|er|die|dat|deze|dit|hun|alle|in de lijst|in de tabel|kunt u|kun je|mij|me|graag|alstublieft|bevat"
+    "|bevatten|staan|staat|ligt|liggen|precies|dan|u|je|ik|we",
+}
+
+
+def _nouns(words: str) -> frozenset[str]:
+    return frozenset(singular(word) for word in words.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A quantity that everyday words name: by its degree ("how heavy", "weighs") and by its extremes ("heaviest").
+    ``columns`` are the words that columns of it are called by."""
+
+    columns: frozenset[str]
+    degrees: frozenset[str]
+    most: frozenset[str]
+    least: frozenset[str]
+
+
+def _concept(columns: str, degrees: str, most: str, least: str) -> Concept:
+    return Concept(_nouns(columns), *(frozenset(words.split()) for words in (degrees, most, least)))
+
+
+CONCEPTS: tuple[Concept, ...] = (
+    _concept(
+        "price cost prijs kosten",
+        "cost costs price expensive kost kosten prijs duur",
+        "dearest duurste",
+        "cheapest goedkoopste",
+    ),
+    _concept(
+        "weight gewicht",
+        "heavy weigh weighs weighed weight zwaar weegt wegen gewicht",
+        "heaviest zwaarste",
+        "lightest lichtste",
+    ),
+    _concept("length lengte", "long lang", "longest langste", "shortest kortste"),
+    _concept("height hoogte", "tall high hoog", "tallest", ""),
+    _concept("age leeftijd", "old oud", "oldest oudste", "youngest jongste"),
+    _concept("speed snelheid", "fast snel", "fastest snelste", "slowest langzaamste"),
+    _concept(
+        "salary wage salaris loon",
+        "earn earns earned salary verdient verdienen",
+        "",
+        "",
+    ),
+)
+# Adjectives behind "most" and "least".
+COMPARED = frozenset("expensive heavy long tall fast".split())  # noqa: SIM905
+# Verbs that say nothing beside these objects: "won three gold medals" is "has three gold".
+VERBS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(verbs.split()), _nouns(objects))
+    for verbs, objects in (
+        ("win won wins awarded earn earned medal medals metal metals award awards", "gold silver bronze medal total"),
+        ("score scored scores", "point goal run"),
+        ("play played plays", "game match"),
+    )
+)
+# How columns are called that answer who, when and where: the first of these sets that names just one column.
+WHO_COLUMNS = (
+    _nouns(
+        """
+        name player driver athlete winner champion manager coach captain director rider artist author president member
+        candidate actor performer person employee swimmer skater pilot jockey wrestler opponent contestant nominee judge
+        naam speler winnaar burgemeester medewerker
+        """
+    ),
+    _nouns("team country nation club land ploeg"),
+)
+WHEN_COLUMNS = _nouns("date year season datum jaar seizoen")
+WHERE_COLUMNS = _nouns("location venue place city site stadium locatie plaats stad")
+# Names of columns that mean the same.
+SAME_COLUMNS = (_nouns("country nation nationality land"),)
+# Words that may be a cell, and mean something else where their column is not named beside them.
+LOOSE_WORDS = frozenset(
+    """
+    first second third last final best top current present other same next win won loss lost lose home away high low
+    open free new old good eerste laatste beste andere gewonnen verloren
+    """.split()  # noqa: SIM905
+)
+# Numbers that rank or name: not summed, and their highest is not the largest.
+ORDINALS = _nouns(
+    "rank ranking position pos place plaats finish standing overall peak chart pick grid lane division tier level class"
+    " grade no number nummer nr id seed round ronde week"
+)
+# Cells of rows that sum up others.
+SUMMARIES = frozenset(
+    "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905
+)
+SUMMARIES_BEGIN = (
+    *("total", "subtotal", "sum", "turnout", "majority", "other", "registered", "rejected", "invalid", "valid"),
+    *("average", "overall", "grand", "combined", "totaal", "subtotaal", "overige", "gemiddeld"),
+)
+YES_OR_NO = frozenset(
+    """
+    is are was were do does did has have had can could will would should may kan mag is zijn was waren heeft hebben had
+    doet deed
+    """.split()  # noqa: SIM905
+)
+NUMBERS: Mapping[str, float] = {
+    word: float(number)
+    for names in (
+        "zero one two three four five six seven eight nine ten eleven twelve",
+        "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    )
+    for number, word in enumerate(names.split())
+    if word != "een"
+}
+SCALES: Mapping[str, float] = {"thousand": 1e3, "duizend": 1e3, "million": 1e6, "miljoen": 1e6, "billion": 1e9}
+
+
+def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
+    return {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
+
+
+_PHRASES = {"en": _phrases(ENGLISH), "nl": _phrases(DUTCH)}
+_ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
+# What parts the words of a column's name: "Date of birth" is asked for as "birth date", too.
+JOINING = frozenset("a an the of in and de het een van en".split())  # noqa: SIM905
+GRAMMAR_WORDS = frozenset(_ALONE["en"] | _ALONE["nl"])
+
+
+def phrases_for(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
+    """The phrases of the language that more of the words are of; English where it is not clear."""
+    found = set(words)
+    dutch = len(found & (_ALONE["nl"] - _ALONE["en"]))
+    return _PHRASES["nl" if dutch > len(found & (_ALONE["en"] - _ALONE["nl"])) else "en"]

@@ -1,0 +1,235 @@
+"""One pass over a question: each of its words is part of a span that means something in the table, or is left over.
+PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from retrieval.tables.cells import UNIT_WORDS, read_date, read_digits
+from retrieval.tables.known import KnownTable, name_word
+from retrieval.tables.lexicon import (
+    COMPARED,
+    CONCEPTS,
+    GRAMMAR_WORDS,
+    JOINING,
+    NUMBERS,
+    SCALES,
+    VERBS,
+    Concept,
+    Word,
+    phrases_for,
+)
+from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokenize
+
+_LONGEST_SPAN = 12
+_LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2
+_PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
+_DIGITS = re.compile(r"\d[\d.,]*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+_SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
+_SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
+
+
+class Kind(Enum):
+    WORD = auto()
+    COLUMN = auto()
+    VALUE = auto()
+    NUMBER = auto()
+    YEAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSpan:
+    """``question[start:end]``. ``word`` is what a phrase of the grammar does, ``columns`` are those that are named or
+    that hold the value, ``key`` is the value's, ``number`` a number or a year, and ``unit`` what stands behind it."""
+
+    kind: Kind
+    start: int
+    end: int
+    word: Word | None = None
+    columns: frozenset[int] = frozenset()
+    key: str = ""
+    number: float = 0.0
+    unit: str = ""
+
+
+def link(question: str, table: KnownTable) -> list[QuestionSpan] | None:
+    """The spans of the question in their order, without filler; None when a word is left over.
+
+    The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
+    neither.
+    """
+    tokens = [token for token in tokenize(question) if not _is_ending(question, token)]
+    linker = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
+    spans = linker.link()
+    if spans is None:
+        return None
+    return [span for span in spans if span.word is not Word.FILLER]
+
+
+def _is_ending(question: str, token: QuestionToken) -> bool:
+    """The s of "Spain's"."""
+    return token.norm == "s" and question[max(0, token.start - 1) : token.start] in ("'", "’")
+
+
+@dataclass(slots=True)
+class _Linker:
+    question: str
+    tokens: Sequence[QuestionToken]
+    table: KnownTable
+    phrases: Mapping[tuple[str, ...], Word]
+
+    def link(self) -> list[QuestionSpan] | None:
+        found: dict[int, tuple[int, QuestionSpan]] = {}
+        taken = [False] * len(self.tokens)
+        for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
+            for first in range(len(self.tokens) - length + 1):
+                end = first + length
+                if any(taken[first:end]):
+                    continue
+                meanings = list(self._meanings(first, end))
+                if len(meanings) > 1:
+                    return None
+                if meanings:
+                    found[first] = (end, meanings[0])
+                    taken[first:end] = [True] * length
+        spans = [span for _, (_, span) in sorted(found.items())]
+        left = [at for at, is_taken in enumerate(taken) if not is_taken]
+        return spans if all(self._is_verb(at, spans) for at in left) else None
+
+    def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
+        """What the tokens mean together; several where that is not clear."""
+        span = self.tokens[first:end]
+        norms = tuple(token.norm for token in span)
+        # "Name the teams" asks for no names.
+        columns = frozenset() if norms == ("name",) and first == 0 else self._columns(norms)
+        if columns:
+            yield self._span(Kind.COLUMN, first, end, columns=columns)
+        if held := self._held(span):
+            yield self._span(Kind.VALUE, first, end, columns=held, key=self._key(span))
+        if columns or held:
+            return
+        if (word := self.phrases.get(norms)) is not None:
+            yield self._span(Kind.WORD, first, end, word=word)
+        elif self._is_caption(norms):
+            yield self._span(Kind.WORD, first, end, word=Word.ROWS)
+        elif len(span) <= _LONGEST_NUMBER and (number := self._number(first, end)) is not None:
+            yield number
+        elif len(span) <= _LONGEST_CONCEPT and (concept := self._concept(first, end)) is not None:
+            yield concept
+
+    def _span(
+        self,
+        kind: Kind,
+        first: int,
+        end: int,
+        *,
+        word: Word | None = None,
+        columns: frozenset[int] = frozenset(),
+        key: str = "",
+        number: float = 0.0,
+        unit: str = "",
+    ) -> QuestionSpan:
+        start, stop = self.tokens[first].start, self.tokens[end - 1].end
+        return QuestionSpan(kind, start, stop, word, columns, key, number, unit)
+
+    def _columns(self, norms: Sequence[str]) -> frozenset[int]:
+        if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
+            return frozenset()
+        if norms[0] in JOINING or norms[-1] in JOINING:
+            return frozenset()
+        # "Between 2000 and 2014" is a part of the name of fatalities_00_14.
+        idle = JOINING | _PERIOD if any(YEAR.fullmatch(norm) for norm in norms) else JOINING
+        words = sorted(name_word(norm) for norm in norms if norm not in idle)
+        return self.table.names_of_columns.get(tuple(words), frozenset())
+
+    def _is_caption(self, norms: Sequence[str]) -> bool:
+        words = [singular(norm) for norm in norms]
+        return not all(word.isdigit() for word in words) and self.table.caption_words.issuperset(words)
+
+    def _key(self, span: Sequence[QuestionToken]) -> str:
+        return key_of(self.question[span[0].start : span[-1].end])
+
+    def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
+        """The columns that hold the words as a cell, or as one of the things that a cell lists."""
+        if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
+            return frozenset()
+        key = self._key(span)
+        if len(span) == 1 and (len(key) < 2 or (key.isdigit() and not self._is_whole(span[0]))):
+            return frozenset()
+        held = self.table.columns_of_cells.get(key, frozenset())
+        return held - self.table.year_columns if YEAR.fullmatch(key) else held
+
+    def _is_whole(self, token: QuestionToken) -> bool:
+        """Not so a part of 3:00, 6'0 or 0-0."""
+        around = self.question[max(0, token.start - 2) : token.start], self.question[token.end : token.end + 2]
+        return not (re.fullmatch(r"\w[^\s\w]", around[0]) or re.fullmatch(r"[^\s\w]\w", around[1]))
+
+    def _number(self, first: int, end: int) -> QuestionSpan | None:
+        """A number with its sign, scale and unit, a day, or a year."""
+        span = self.tokens[first:end]
+        text = self.question[span[0].start : span[-1].end]
+        if len(span) == 3 and (day := read_date(text)) is not None:
+            return self._span(Kind.VALUE, first, end, columns=self._columns_of_days(), key=day)
+        norms = [_SYMBOLS.get(token.norm, token.norm) for token in span]
+        unit = ""
+        if len(norms) > 1 and norms[0] in _SYMBOLS.values():
+            unit = norms.pop(0)
+        elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
+            unit = norms.pop()
+        scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
+        number = next((token for token in span if token.norm[0].isdigit()), span[0])
+        if len(norms) != 1 or not self._is_whole(number):
+            return None
+        if (scaled := _SCALED.fullmatch(norms[0])) is not None:
+            norms, scale = [scaled[1]], 1e3
+        value = NUMBERS.get(norms[0])
+        if value is None:
+            # Nobody types three decimals: 200.000 inwoners.
+            digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
+            value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
+        if value is None:
+            return None
+        kind = Kind.YEAR if len(span) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER
+        return self._span(kind, first, end, number=value * scale, unit=unit)
+
+    def _columns_of_days(self) -> frozenset[int]:
+        return frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
+
+    def _concept(self, first: int, end: int) -> QuestionSpan | None:
+        """ "How heavy", "cheapest", "most expensive", "weighs"."""
+        *before, word = (token.norm for token in self.tokens[first:end])
+        for concept in CONCEPTS:
+            if not before and (word in concept.most or word in concept.least):
+                extreme = Word.MOST if word in concept.most else Word.LEAST
+                return self._of_concept(concept, first, end, extreme)
+            if len(before) == 1 and word in concept.degrees and word in COMPARED:
+                known = self.phrases.get((before[0],))
+                if known in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS):
+                    return self._of_concept(concept, first, end, known)
+            if not before and word in concept.degrees:
+                return self._of_concept(concept, first, end, None)
+        return None
+
+    def _of_concept(self, concept: Concept, first: int, end: int, word: Word | None) -> QuestionSpan | None:
+        columns = frozenset(
+            at
+            for at in range(len(self.table.columns))
+            if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
+        )
+        return self._span(Kind.COLUMN, first, end, columns=columns, word=word) if columns else None
+
+    def _is_verb(self, at: int, spans: Sequence[QuestionSpan]) -> bool:
+        """Whether the word says no more than "has": "won" beside gold medals."""
+        token = self.tokens[at]
+        named = {
+            word
+            for span in spans
+            if span.kind is Kind.COLUMN
+            for column in span.columns
+            for word in self.table.words_of_column(column)
+        }
+        return any(token.norm in verbs and objects & named for verbs, objects in VERBS)

@@ -1,0 +1,86 @@
+"""What was computed over a table, as the API says it, and as it is saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from rest_framework.test import APIClient
+
+from chat.generators import completion_client
+from chat.models import Answer
+from retrieval.models import Collection, Document
+from tests.support.model_server import model_server
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PARTS = """sku,category,weight_g,price_eur
+MX-1,pump,3450,418.50
+MX-2,pump,5200,96.00
+MX-3,pump,4100,664.00
+BV-1,valve,210,12.40
+GV-1,valve,2100,48.00
+"""
+QUESTION = "What is the cheapest pump?"
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "parts.csv", PARTS)
+    ingest(collection, "passwords.md", "# Passwords\n\nA password for the console has at least 14 characters.\n")
+    return collection
+
+
+@pytest.fixture
+def api() -> APIClient:
+    return APIClient()
+
+
+def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collection, api: APIClient) -> None:
+    body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
+    document = Document.objects.get(source="parts.csv")
+    assert body["answer"] == "Of 3 rows where category = pump, MX-2 has the lowest price: 96.00 euro [1]."
+    assert body["statements"] == []
+    assert body["computed"] == {
+        "operation": "least",
+        "values": ["MX-2"],
+        "conditions": ["category = pump"],
+        "table": {"document": {"id": document.pk, "title": str(document)}, "caption": str(document), "rows": 5},
+        "rows": {"count": 3, "numbers": [2]},
+    }
+    schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    assert set(body["computed"]) == set(schemas["Computed"]["properties"])
+    assert "computed" not in schemas["Answer"]["required"]
+    again = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
+    assert again["repeats"]
+    assert again["computed"] == body["computed"]
+
+
+@pytest.mark.parametrize("question", ["How long must a password for the console be?", "pump, price"])
+def test_where_no_value_is_stated_nothing_was_computed(library: Collection, api: APIClient, question: str) -> None:
+    body = api.post("/api/v1/ask/", {"question": question}, format="json").json()
+    assert "computed" not in body
+
+
+def test_the_command_says_it_too(library: Collection, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("ask", QUESTION, json=True)
+    assert json.loads(capsys.readouterr().out)["computed"]["values"] == ["MX-2"]
+
+
+def test_the_sentences_of_a_model_are_its_own(
+    library: Collection, api: APIClient, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
+    with model_server() as server:
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
+        server.pieces = ["MX-2 is the cheapest [1]."]
+        body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
+    assert body["answer"] == "MX-2 is the cheapest [1]."
+    assert "computed" not in body
+    assert Answer.objects.get().computed is None
