@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chat import conf
 from chat.debugging.trace import read_trace
+from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.injection.detection import is_instructed
 from chat.models import Answer, Citation
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chat.types import (
         CheckedStatement,
         Choice,
+        Completed,
         ContextSource,
         NearPlace,
         Searched,
@@ -130,7 +131,7 @@ def computed(event: Searched | None, outcome: Completed) -> dict[str, Any] | Non
     A model writes sentences of its own about what was computed: they are checked like its others.
     """
     result = event.computed if event is not None else None
-    if result is None or not result.is_computed or outcome.refused or outcome.generator != conf.fallback().name:
+    if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
     return {
         "operation": result.operation.value,

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chat", "0010_retrievers_that_did_not_answer"),
+        ("chat", "0012_questions_that_were_joined"),
     ]
 
     operations = [
