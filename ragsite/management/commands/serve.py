@@ -29,6 +29,7 @@ from ragsite.supervision.preloading import load_model, preload, program
 from ragsite.supervision.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.supervision.watchdog import ask_status, headers_of_a_proxy
 from retrieval import conf
+from retrieval.dense.embedders.onnx import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate
 from retrieval.search.profiles import active_profile
@@ -137,7 +138,10 @@ class Command(BaseCommand):
                 ) from error
 
     def _prepare_model(self) -> None:
-        conf.embedder().prepare(self._say)
+        embedder = conf.embedder()
+        # What is converted already, this process need not open: the one that forks all others does.
+        if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
+            embedder.prepare(self._say)
         settings = active_profile().settings
         if settings.is_reranked:
             try:

@@ -95,6 +95,9 @@ class MultilingualE5(OnnxEmbedder[E5Runtime]):
         self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-{precision}-v{VERSION}.onnx"
         self.pieces_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-v{VERSION}.spm"
 
+    def is_converted(self) -> bool:
+        return super().is_converted() and self.pieces_path.exists()
+
     def open(self, progress: Callable[[str], None]) -> E5Runtime:
         weights = self._verified_weights()
         runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
@@ -164,10 +167,11 @@ def sentencepiece_model(weights: FourBitFile) -> bytes:
     normalized by the library's own rule nmt_nfkc."""
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    model = sentencepiece_model_pb2.ModelProto()
-    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece
+    messages: Any = sentencepiece_model_pb2  # generated, without types
+    model = messages.ModelProto()
+    kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec
-    trained.model_type = sentencepiece_model_pb2.TrainerSpec.UNIGRAM
+    trained.model_type = messages.TrainerSpec.UNIGRAM
     trained.vocab_size = weights.piece_count
     trained.bos_id, trained.eos_id = weights.bos, weights.eos
     trained.pad_id, trained.unk_id = weights.pad, weights.unknown

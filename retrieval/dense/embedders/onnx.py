@@ -81,6 +81,10 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         """The graph, written from files that are as they should be. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
+    def is_converted(self) -> bool:
+        """Whether all files are there that are made once."""
+        return self.graph_path.exists()
+
     def open_for_forks(self) -> None:
         """Open the session and the tokenizer for the forks of this process to share: 90 MB once. A session of one
         thread starts none, so that it survives the fork. Raises: ImproperEmbedder."""

@@ -70,7 +70,7 @@ def restart() -> None:
             {
                 "Whom do I call when I am ill?": "verlof.md",
                 "How much do I get for cycling to the office?": "reis.md",
-                "I have lost my badge, who gives me another?": "sleutel.md",
+                "Who replaces a lost access card?": "sleutel.md",
             },
         ),
     ],
