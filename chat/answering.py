@@ -222,8 +222,6 @@ async def _complete(writing: _Writing) -> Completed:
     searched = writing.searched
     text = "".join(writing.pieces).strip()
     verified = await in_thread(verify)(text, searched.sources)
-    if not writing.is_by_words and not verified.measured and "vector" not in searched.trace.degraded:
-        writing.notices.append(by_words_notice())
     if writing.is_models:
         writing.notices += doubts_of(verified, writing.draft)
     is_computed = searched.computed is not None and not writing.is_models

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.evidence.units import quotable_units
-from chat.grounding.evidence.weighing import tokens_of_sources
 from chat.grounding.support.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support.scorer import SentenceSupport, Statement, SupportReason, SupportScorer
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
-from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration
-from retrieval.dense.calibration.scales import BUILT_IN
-from retrieval.exceptions import EmbeddingFailed, RetrievalError
 from retrieval.observability.tracing import span
-from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.evidence.closeness import SourceTokens
-    from chat.grounding.support.scorer import MakeScorer
-    from retrieval.types import Vectors
-
     Supports = list[SentenceSupport | None]
 
 logger = logging.getLogger(__name__)
@@ -35,14 +24,6 @@ logger = logging.getLogger(__name__)
 DIGITS = 4
 _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
-
-
-def current_scorer() -> MakeScorer:
-    """Scores statements with the configured embedder; by words alone where it has no token vectors or nothing was
-    fitted for it."""
-    embedder, calibration = conf.embedder(), current_calibration()
-    encode = embedder.encode if isinstance(embedder, TokenEmbedder) and calibration is not None else None
-    return functools.partial(SupportScorer, encode=encode, calibration=calibration or BUILT_IN)
 
 
 @span("verification")
@@ -53,18 +34,16 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     source that comes closest is quoted, and the support is the probability that it bears the words out. A statement is
     what asserts something that could be checked (:func:`.assertions.extract_assertion`); headings and code are none.
 
-    Support is None while the embedder does not answer, with a warning in the log, and for what is written in another
-    language than the sources it rests on, where words tell nothing.
+    Support is None for what is written in another language than the sources it rests on, where words tell nothing.
     """
     mentions = _mentions(text, {source.marker: source for source in sources})
     sentences = cited_sentences(text)
-    cited, checked, is_measured = _measure(
-        sources,
-        [(mention.statement, mention.source.marker) for mention in mentions if mention.verbatim is None],
-        [Statement(text[sentence.start : sentence.end], sentence.markers) for sentence in sentences],
+    scorer = SupportScorer([_evidence(source) for source in sources])
+    supports = iter(
+        scorer.score_each([(each.statement, each.source.marker) for each in mentions if each.verbatim is None])
     )
-    comparable = {source.marker for source in sources if is_measured and not _is_foreign(source, text)}
-    supports = iter(cited)
+    checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
+    comparable = {source.marker for source in sources if not _is_foreign(source, text)}
     citations = [
         citation
         for mention in mentions
@@ -76,7 +55,7 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
         for sentence, support in zip(sentences, checked, strict=True)
         if support is not None
     )
-    return Verified(tuple(citations), statements, is_measured)
+    return Verified(tuple(citations), statements)
 
 
 # Citations -----------------------------------------------------------------------------------------------------------
@@ -174,41 +153,15 @@ def _citations(
 # Support -------------------------------------------------------------------------------------------------------------
 
 
-def _measure(
-    sources: Sequence[ContextSource], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
-) -> tuple[Supports, Supports, bool]:
-    """The support of the citations and of the sentences, and whether the embedder took part as it should."""
-    known = functools.cache(lambda: tokens_of_sources(sources))
-    passages = [_evidence(source, known) for source in sources]
-
-    def measure(make_scorer: MakeScorer) -> tuple[Supports, Supports]:
-        scorer = make_scorer(passages)
-        return scorer.score_each(cited), scorer.score(sentences)
-
-    try:
-        return *measure(current_scorer()), True
-    except RetrievalError as error:
-        logger.warning("The support of an answer was not measured, because the embedder does not answer: %s", error)
-        return *measure(functools.partial(SupportScorer, encode=None)), False
-
-
-def _evidence(source: ContextSource, known: Callable[[], SourceTokens | None]) -> EvidencePassage:
-    """A source's units, with offsets of the document; headings are read with what stands under them. The tokens of all
-    sources are read when those of one are asked for."""
-
-    def vectors_within(start: int, end: int) -> Vectors:
-        tokens = known()
-        if tokens is None:
-            raise EmbeddingFailed("The embedder was changed while it was asked.")
-        return tokens.vectors_within(source, start, end)
-
+def _evidence(source: ContextSource) -> EvidencePassage:
+    """A source's units, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
     )
     context = source.block
     title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
-    return EvidencePassage(source.marker, quoted(context.content), sentences, title, vectors_within)
+    return EvidencePassage(source.marker, quoted(context.content), sentences, title)
 
 
 def _is_foreign(source: ContextSource, answer: str) -> bool:
@@ -242,7 +195,7 @@ def _checked(
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """The support, rounded; None where it could not be measured, unless the words stand in the source as they are."""
+    """The support, rounded; None in another language, unless the words stand in the source as they are."""
     if support is None or not (is_comparable or support.features is None):
         return None
     return round(support.support, DIGITS)
