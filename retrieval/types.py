@@ -40,7 +40,6 @@ class SearchMethod(StrEnum):
     RRF = "rrf"
     LINEAR = "linear"
     ZSCORE = "zscore"
-    CONTRAST = "contrast"
     WEIGHTED = "weighted"
     ADAPTIVE = "adaptive"
 
@@ -205,7 +204,7 @@ class RetrieverScore:
 
     ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this
+    ``weight`` is the one that was used. ``contribution`` is this
     retriever's part of the fused score; contributions and bonus sum to it.
     """
 
@@ -246,44 +245,21 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), its tokens' signs, if any, and its
-    term weights as PostgreSQL sends them, if they were read."""
+    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), and its term weights as PostgreSQL
+    sends them, if they were read."""
 
     vector: Vectors
-    token_signs: bytes | None
     collection_id: int
     term_weights: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The chunks a reranker is to judge, and what has been read of them already."""
-
-    chunk_ids: Sequence[int]
-    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class WordMatch:
-    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
-
-    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
-    """
-
-    word: str
-    met: str
-    similarity: float
-    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A chunk that a retriever listed, and why it stands where it stands.
 
-    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
-    ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
-    of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
-    ``word_matches`` is None unless somebody asked for them.
+    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts and the reranker's contribution; of the
+    reranker's alone, where the reranker decides alone. ``retrievers`` has each of them. ``rank`` is None until the
+    result is cut, and for a candidate that was ``dropped``, which says why.
     """
 
     chunk_id: int
@@ -292,8 +268,6 @@ class Candidate:
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
-    support: float = 0.0
     dropped: str = ""
     rank: int | None = None
     matched_terms: tuple[str, ...] = ()
-    word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)

@@ -101,8 +101,8 @@ def _copy_encoded(active: Embedder, gathered: Embedder) -> None:
         cursor.execute(
             """
             INSERT INTO retrieval_chunkembedding
-                (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
-            SELECT chunk_id, document_id, collection_id, %(gathered)s, vector, token_signs
+                (chunk_id, document_id, collection_id, embedder_id, vector)
+            SELECT chunk_id, document_id, collection_id, %(gathered)s, vector
             FROM retrieval_chunkembedding AS encoded
             WHERE embedder_id = %(active)s AND NOT EXISTS (
                 SELECT FROM retrieval_chunkembedding

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from retrieval import conf
-from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import build_index, drop_index
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
-from retrieval.protocols import TokenEmbedder
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
 
 BATCH = 64
 
@@ -68,13 +70,13 @@ def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable
         while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
             last = batch[-1].pk
             texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-            encodings = encode_passages(texts)
+            vectors = conf.embedder().embed_documents(texts)
             if writing is not None:
                 writing.result()
             if connection.in_atomic_block:
-                _write(target, batch, encodings)
+                _write(target, batch, vectors)
             else:
-                writing = writer.submit(_write_and_close, target, batch, encodings)
+                writing = writer.submit(_write_and_close, target, batch, vectors)
             done += len(batch)
             progress(min(done, total), total)
         if writing is not None:
@@ -95,18 +97,17 @@ def settle_documents(active: Embedder) -> None:
 
 
 def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
-    return encoded.filter(token_signs__isnull=False) if isinstance(conf.embedder(), TokenEmbedder) else encoded
+    return ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
 
 
-def _write_and_close(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+def _write_and_close(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     try:
-        _write(target, chunks, encodings)
+        _write(target, chunks, vectors)
     finally:
         connection.close()
 
 
-def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     with transaction.atomic():
         of_document: dict[int, list[int]] = {}
         for chunk in chunks:
@@ -120,8 +121,8 @@ def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncodin
         ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
         copy_vectors(
             (
-                (chunk.pk, chunk.document_id, chunk.collection_id, encoding)
-                for chunk, encoding in zip(chunks, encodings, strict=True)
+                (chunk.pk, chunk.document_id, chunk.collection_id, vector)
+                for chunk, vector in zip(chunks, vectors, strict=True)
                 if chunk.pk in alive
             ),
             target,

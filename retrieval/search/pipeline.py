@@ -26,16 +26,16 @@ from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
 from retrieval.observability.metrics import SEARCH_SECONDS
 from retrieval.observability.tracing import annotate, span
-from retrieval.ranking.adjustment import boost, boost_neighbours
+from retrieval.ranking.adjustment import boost
 from retrieval.ranking.classification import classify
-from retrieval.ranking.fusion import fuse
+from retrieval.ranking.fusion import RetrieverScores, fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rights.access import some_await_vectors
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
+from retrieval.search.retrievers import RetrieverResult, look_up, run_retrievers
 from retrieval.search.rewording import spelt
 from retrieval.search.trace import Hit, RerankTrace, SearchResult, SearchTrace
 from retrieval.types import (
@@ -138,7 +138,7 @@ def _search(
     rankings = _rankings_of(results)
     known = look_up(results, plan)
     watch.lap("scores")
-    ordered, rerank_trace = _order(wording, plan, rankings, known, watch)
+    ordered, rerank_trace = _order(wording, plan, rankings, known.scores, watch)
     candidates = _cut(ordered, plan, known.matched_terms)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -197,27 +197,21 @@ def _rankings_of(results: Sequence[RetrieverResult]) -> list[Ranking]:
 
 
 def _order(
-    wording: str, plan: SearchPlan, rankings: Sequence[Ranking], known: Known, watch: Stopwatch
+    wording: str, plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores, watch: Stopwatch
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata, reranked, and boosted by their neighbours."""
+    """The candidates, best first: fused, boosted by their metadata, and reranked."""
     tuned = plan.settings
     with span("search.fusion"):
-        fused = fuse(plan, rankings, known.scores)
+        fused = fuse(plan, rankings, scores)
         if tuned.metadata_boosts:
             fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
     watch.lap("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
-        answered = [ranking.retriever for ranking in rankings]
         with span("search.rerank", reranker=tuned.reranker):
-            fused, rerank_trace = reranked(wording, fused, tuned, answered, known.stored)
+            fused, rerank_trace = reranked(wording, fused, tuned)
             annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
-    # To what a reranker decides alone, nothing is added.
-    vectors = {pk: stored.vector for pk, stored in known.stored.items() if len(stored.vector)}
-    if tuned.neighbour_support and vectors and not any(each.rerank and each.rerank.alone for each in fused):
-        fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
-        watch.lap("support")
     return fused, rerank_trace
 
 

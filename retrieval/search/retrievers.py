@@ -23,7 +23,7 @@ from retrieval.resilience import deadline
 from retrieval.resilience.timeouts import statements_within
 from retrieval.search.stored import load_stored
 from retrieval.search.trace import RetrieverTrace, StageStatus
-from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk
+from retrieval.types import Ranking, Retriever, SearchFilters
 
 logger = logging.getLogger(__name__)
 
@@ -105,16 +105,15 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of all candidates beside the retrievers' lists: what is ``stored`` of them, each retriever's
-    ``scores`` of those that only the other one listed, and the ``matched_terms`` of those that it listed."""
+    """What is known of all candidates beside the retrievers' lists: each retriever's ``scores`` of those that only the
+    other one listed, and the ``matched_terms`` of those that it listed."""
 
-    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
-    """One look at the index for all that ranking, reranking and the explanation need of the candidates.
+    """One look at the index for all that ranking and the explanation need of the candidates.
 
     When it fails, the lists stand as they are: nothing is known, and the traces in ``results`` have an ``error`` that
     says so.
@@ -134,7 +133,6 @@ def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
                 sorted(everything),
                 answered[Retriever.VECTOR][1].embedder_id if Retriever.VECTOR in answered else None,
                 terms=Retriever.LEXICAL in answered,
-                signs=plan.settings.is_reranked,
             )
     except DatabaseError as error:
         for place, result in enumerate(results):
@@ -151,4 +149,4 @@ def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
             scores[retriever] = {pk: score for pk, score in ranker.score(stored).items() if pk in missing}
         terms = ranker.matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed[retriever]})
-    return Known(stored, scores, matched)
+    return Known(scores, matched)

@@ -29,14 +29,14 @@ def test_the_replay_offers_what_the_declaration_says() -> None:
     form = ReplayForm(None, baseline=ProfileSettings(), query_class=QueryClass.CODE, prefix="replay")
     offered = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
     assert {name: form.fields[name].label for name in offered} == offered
-    assert [offered["neighbour_support"], offered["reformulate"]] == ["Support of neighbours", "Reformulation"]
+    assert [offered["reranker"], offered["reformulate"]] == ["Reranker", "Reformulation"]
     assert "score_threshold" not in offered
-    assert form.initial["neighbour_support"] == ProfileSettings().neighbour_support
+    assert form.initial["top_k"] == ProfileSettings().top_k
 
 
 def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned() -> None:
-    tuned = ProfileSettings(reranker="maxsim", score_threshold=1.0, rrf_k=5, top_k=3)
+    tuned = ProfileSettings(reranker="http", score_threshold=1.0, rrf_k=5, top_k=3)
     published = tuned.as_published(SearchMethod.RRF)
     assert (published.method, published.rrf_k, published.score_threshold) == (SearchMethod.RRF, 60, None)
-    assert (published.is_reranked, published.neighbour_support, published.reformulate) == (False, 0.0, False)
+    assert (published.is_reranked, published.reformulate) == (False, False)
     assert published.top_k == 3

@@ -165,13 +165,8 @@ def weigh(
     scoring = UnitScoring(question, [*units, *whole_units(sources)], compare)
     words = _WordsFound(question, analyse(question), units, sources)
 
-    def judge() -> tuple[list[ScoredUnit], Answerability]:
-        scored = [each for each in scoring.scored() if each.unit.kind is not UnitKind.WHOLE]
-        return scored, _judge(words, scored, calibrated=calibration is not None)
-
-    scored, answerability = judge()
-    if scoring.refine(is_decided=answerability.is_decided):
-        scored, answerability = judge()
+    scored = [each for each in scoring.scored() if each.unit.kind is not UnitKind.WHOLE]
+    answerability = _judge(words, scored, calibrated=calibration is not None)
     wholes = [each for each in scoring.scored() if each.unit.kind is UnitKind.WHOLE]
     repeats_from = calibration.scale(Compared.TEXTS).cosine_of(REPEATS_FROM) if calibration is not None else None
     return Evidence(tuple(units), tuple(scored), answerability, tuple(wholes), repeats_from)

@@ -1,15 +1,10 @@
 """How well the units of the context bear on a question. PURE; what vectors tell is handed in.
 
-A unit's score is a mean of two signals in [0, 1]: how near each word of the question comes to a word of the unit (late
-interaction of token vectors, words weighted by how rare they are), and the share of the question's weight in words that
-the unit holds, in its own text or in the headings above it. Vectors understand other words for the same thing; words
-hold where the embedder's language ends, and for names and numbers. In Dutch a compound holds the words it is made of in
-part, and they hold it. Two rules correct the mean: what is said first under the very heading that is asked for gains,
-and what names another code than the question's loses. An embedder without token vectors is asked for the cosine of the
-unit's vector with the question's instead.
-
-Source: Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
-BERT", SIGIR 2020.
+A unit's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
+question's weight in words that the unit holds, in its own text or in the headings above it. Vectors understand other
+words for the same thing; words hold where the embedder's language ends, and for names and numbers. In Dutch a compound
+holds the words it is made of in part, and they hold it. Two rules correct the mean: what is said first under the very
+heading that is asked for gains, and what names another code than the question's loses.
 """
 
 from __future__ import annotations
@@ -18,14 +13,11 @@ import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from chat.grounding.evidence.coverage import WordMatches, match_words, related_words, share_held
 from chat.grounding.evidence.units import QuotableUnit, UnitKind
-from chat.grounding.words import stem_weight, stems
+from chat.grounding.words import stems
 from retrieval.text.blocks import BlockKind
 
 if TYPE_CHECKING:
@@ -34,13 +26,6 @@ if TYPE_CHECKING:
 
 # Vectors are compared for this many units at most, those that share most words with the question first.
 COMPARED_UNITS = 48
-# Signs of tokens tell a unit that is near from all others, not from the next: units this near to the best score are
-# read alone. Where it is not decided whether the question is answered, so are the first by each of three signals.
-NEARLY_AS_GOOD, MOST_NEARLY_AS_GOOD = 0.06, 2
-FIRST_BY_EACH = 3
-# The weight of the late interaction beside that of the words, fitted by choosing the sentence that holds the answer
-# (docs/quality.md).
-INTERACTION_WEIGHT = 0.6
 # What a unit loses for each point of score that its passage is behind the best one, up to LARGEST_GAP points.
 RANK_WEIGHT = 0.12
 LARGEST_GAP = 3.0
@@ -56,7 +41,6 @@ OPENING_BONUS = 0.15
 OTHER_CODE_SHARE = 0.5
 # The same for names in code (UserRateThrottle, read_only): the section of one often goes on without repeating it.
 OTHER_NAME_SHARE = 0.8
-_COVERAGE, _SIMILARITY, _INTERACTION = (attrgetter(name) for name in ("coverage", "similarity", "interaction"))
 _RUN = re.compile(r"[\w-]+")
 _CODE = re.compile(r"(?<![^\W_])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
 _IDENTIFIER = re.compile(r"\b[^\W_]*[a-z][A-Z]\w*|\b[^\W_]+_\w+")
@@ -67,8 +51,7 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class ScoredUnit:
-    """``score`` is made of ``coverage`` and ``interaction``, or ``similarity``, corrected by the rules above; all lie
-    in [0, 1].
+    """``score`` is made of ``coverage`` and ``similarity``, corrected by the rules above; all lie in [0, 1].
 
     ``vector`` has unit length, shape (dimension,); None for a unit that was not compared, whose similarity counts 0.
     """
@@ -76,7 +59,6 @@ class ScoredUnit:
     unit: QuotableUnit
     score: float
     similarity: float
-    interaction: float
     coverage: float
     vector: Vectors | None
 
@@ -93,39 +75,11 @@ class UnitScoring:
         )[:COMPARED_UNITS]
         self._closeness = compare(question, [units[index] for index in order]) if units else None
         self._columns = {index: column for column, index in enumerate(order)} if self._closeness is not None else {}
-        self._scored: list[ScoredUnit] = []
-        self._score()
+        self._scored = _score(question, units, self._matches, self._closeness, self._columns) if units else []
 
     def scored(self) -> list[ScoredUnit]:
         """Best first; ties in the order given."""
         return sorted(self._scored, key=lambda each: -each.score)
-
-    def refine(self, *, is_decided: bool) -> bool:
-        """Reads alone the units that may come first, and scores anew; False when there is nothing to read.
-
-        They are those that are nearly as good as the best, where there are such. Where it is not decided whether the
-        question is answered at all, also the first by each of three signals, their words, their meaning and late
-        interaction.
-        """
-        refine = self._closeness.refine if self._closeness is not None else None
-        able = [index for index in self._columns if self._units[index].kind is not UnitKind.WHOLE]
-        if refine is None or not able:
-            return False
-        able.sort(key=lambda index: -self._scored[index].score)
-        best = self._scored[able[0]].score
-        chosen = [index for index in able if self._scored[index].score >= best - NEARLY_AS_GOOD][:MOST_NEARLY_AS_GOOD]
-        if not is_decided:
-            for signal in (_COVERAGE, _SIMILARITY, _INTERACTION):
-                chosen += sorted(able, key=lambda index: -signal(self._scored[index]))[:FIRST_BY_EACH]
-        elif len(chosen) == 1:
-            return False
-        refine([self._columns[index] for index in dict.fromkeys(chosen)])
-        self._score()
-        return True
-
-    def _score(self) -> None:
-        if self._units:
-            self._scored = _score(self._question, self._units, self._matches, self._closeness, self._columns)
 
 
 def _score(
@@ -139,11 +93,10 @@ def _score(
     coverages, heading_matches, own_coverages = matches
     asked_codes = codes(question)
     asked_names = identifiers(question)
-    interactions = _interactions(closeness, units) if closeness is not None else None
     best_source = max(unit.source.block.score for unit in units)
     scored = []
     for index, (unit, coverage, heading_match) in enumerate(zip(units, coverages, heading_matches, strict=True)):
-        similarity = interaction = 0.0
+        similarity = 0.0
         vector = None
         column = column_of.get(index)
         if closeness is None:
@@ -151,11 +104,7 @@ def _score(
         else:
             if column is not None:
                 similarity, vector = max(0.0, float(closeness.similarities[column])), closeness.vectors[column]
-                interaction = float(interactions[column]) if interactions is not None else 0.0
-            if interactions is not None:
-                score = INTERACTION_WEIGHT * interaction + (1 - INTERACTION_WEIGHT) * coverage
-            else:
-                score = (similarity + coverage) / 2
+            score = (similarity + coverage) / 2
         if asked_codes:
             if not asked_codes & codes(f"{unit.heading} {unit.table_head} {unit.text}"):
                 score *= OTHER_CODE_SHARE
@@ -170,21 +119,8 @@ def _score(
         if unit.opens:
             # What opens a section is about its heading, even where it does not repeat it.
             score += heading_match * (OPENING_BONUS + max(0.0, 1.0 - coverage) / 2)
-        scored.append(ScoredUnit(unit, min(1.0, max(0.0, score)), similarity, interaction, coverage, vector))
+        scored.append(ScoredUnit(unit, min(1.0, max(0.0, score)), similarity, coverage, vector))
     return scored
-
-
-def _interactions(closeness: Closeness, units: Sequence[QuotableUnit]) -> Vectors | None:
-    """The weighted mean, over the question's pieces, of the similarity to the nearest token of each compared unit; None
-    without tokens."""
-    if not len(closeness.pieces):
-        return None
-    texts = [unit.text.casefold() for unit in units]
-    weights = np.array(
-        [stem_weight(sum(piece in text for text in texts), len(texts)) for piece in closeness.pieces], np.float32
-    )
-    interactions: Vectors = np.maximum(0.0, weights / weights.sum() @ closeness.nearest)
-    return interactions
 
 
 def _share_asked(question: str, unit: QuotableUnit) -> float:

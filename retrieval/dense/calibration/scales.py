@@ -30,16 +30,10 @@ QUANTILES = (0, 0.5, 1, 2.5, *range(5, 100, 5), 97.5, 99, 99.5, 100)
 
 
 class Compared(StrEnum):
-    """What a cosine is of. A question is encoded as a question, a text as a document; ``SIGNS`` are of the tokens of a
-    passage, as the index keeps them, ``MEAN`` is the mean of those of a sentence."""
+    """What a cosine is of. A question is encoded as a question, a text as a document."""
 
     QUESTION_TEXT = "question, text"
-    QUESTION_MEAN = "question, mean of a text's signs"
-    QUESTION_TOKENS = "question's token, nearest token"
-    QUESTION_SIGNS = "question's token, nearest signs"
     TEXTS = "two texts"
-    TEXT_TOKENS = "text's token, nearest token"
-    TEXT_SIGNS = "text's token, nearest signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +56,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The scales of one embedder, in the order of :class:`Compared`; those of tokens are without effect for one that
-    has no token vectors."""
+    """The scales of one embedder, in the order of :class:`Compared`."""
 
     scales: tuple[Scale, ...]
 
@@ -83,20 +76,7 @@ def from_json(stored: Mapping[str, Any]) -> Calibration:
     return Calibration(tuple(Scale(*(tuple(map(float, side)) for side in stored[name.name])) for name in Compared))
 
 
-def _linear(slope: float, offset: float = 0.0) -> Scale:
-    return Scale((-1.0, 1.0), (offset - slope, offset + slope))
-
-
-# A cosine with the signs of a vector is smaller than with the vector itself, by sqrt(2 / pi) for coordinates that are
-# normally distributed (Charikar, "Similarity Estimation Techniques from Rounding Algorithms", STOC 2002). The factors
-# were measured where they count: of the unit that comes closest (docs/adr/0035).
-_SIGNS = _linear(1.34)
-_BUILT_IN = {
-    Compared.QUESTION_MEAN: _linear(1.19, 0.03),
-    Compared.QUESTION_SIGNS: _SIGNS,
-    Compared.TEXT_SIGNS: _SIGNS,
-}
-BUILT_IN = Calibration(tuple(_BUILT_IN.get(each, Scale()) for each in Compared))
+BUILT_IN = Calibration(tuple(Scale() for _ in Compared))
 """Of the model that all thresholds and weights were fitted with."""
 BUILT_IN_NAMES = frozenset({"all-MiniLM-L6-v2/int8", "all-MiniLM-L6-v2/fp32"})
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from retrieval.dense.embedders import model_cache
-from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
+from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, multiplies_bytes_exactly
 from retrieval.encoders.session import open_session, text_inputs, well_formed
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from retrieval.dense.embedders.sentence_model import Prompts, SentenceModel
-    from retrieval.dense.token_vectors import TokenEncoding, Tokens
     from retrieval.encoders.graph import Precision
     from retrieval.types import Vectors
 
@@ -39,13 +38,14 @@ GRAPH_VERSION = 1
 COUNTED_AT_ONCE = 256
 
 
-class OnnxEmbedder(TokenEmbedder):
+class OnnxEmbedder(TextEmbedder):
     """A sentence-transformers model; a base class of those that are found in different ways.
 
     Instances may be shared by threads and survive a fork (each process opens its own session on first use).
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
     """
 
+    is_local = True
     prompts: Prompts
     graph_path: Path
 
@@ -116,22 +116,6 @@ class OnnxEmbedder(TokenEmbedder):
         """
         return self._opened().sentence(text, self.prompts.query)
 
-    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        """What `embed_documents` returns, with the vectors of the tokens from the same pass.
-
-        Raises: EmbeddingFailed, ImproperEmbedder.
-        """
-        runtime, prompt = self._opened(), self.prompts.document
-        return self._each(lambda text: runtime.tokens(text, prompt), texts)
-
-    def encode_query(self, text: str) -> TokenEncoding:
-        return self._opened().tokens(text, self.prompts.query)
-
-    def tokenize(self, text: str) -> Tokens:
-        """The text's word pieces, without running the model; those that `encode` has vectors for."""
-        runtime, prompt = self._opened(), self.prompts.document
-        return runtime.own_tokens(runtime.encode(text, prompt), text, prompt)[0]
-
     def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
         """``compute`` of each text, in order, ``threads`` at once."""
         if self.threads == 1 or len(texts) <= 1:
@@ -164,7 +148,6 @@ class OnnxEmbedder(TokenEmbedder):
             counter=counter,
             lowercase=model.lowercase,
             max_tokens=model.max_tokens,
-            is_wordpiece=is_wordpiece(counter),
         )
 
     def _graph_session(self, progress: Callable[[str], None]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from retrieval import conf
 from retrieval.dense import loading, reembedding
-from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import index_name
 from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
 from retrieval.ingest import pipeline, submission
@@ -25,7 +26,7 @@ from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import reconcile
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
-from retrieval.types import SearchMethod
+from retrieval.types import SearchMethod, Vectors
 from tests.support.site import SiteProcess, database_url, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,12 +107,16 @@ def test_whoever_encoded_before_the_exchange_writes_after_it(
 
     submitted = submission.submit(library, "late.md", b"# Late\n\nThe late one is blue.", enqueue=False)
 
-    def encode(texts: Sequence[str]) -> list[PassageEncoding]:
-        encodings = encode_passages(texts)
-        load_vectors(no_report)
-        return encodings
+    embed, begun = conf.embedder().embed_documents, threading.Event()
 
-    monkeypatch.setattr(pipeline, "encode_passages", encode)
+    def embed_and_load(texts: Sequence[str]) -> Vectors:
+        vectors = embed(texts)
+        if not begun.is_set():
+            begun.set()
+            load_vectors(no_report)
+        return vectors
+
+    monkeypatch.setattr(conf.embedder(), "embed_documents", embed_and_load)
     pipeline.ingest(submitted.document.pk)
     assert ChunkEmbedding.objects.filter(embedder=active()).count() == Chunk.objects.count() == 4
     assert check() == []

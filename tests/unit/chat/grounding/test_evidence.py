@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
-from chat.grounding.evidence.closeness import Closeness, Compare, compare_encodings
+from chat.grounding.evidence.closeness import Closeness, Compare
 from chat.grounding.evidence.relevance import (
     ENTRY_BONUS,
     OTHER_NAME_SHARE,
@@ -29,7 +28,6 @@ from chat.grounding.evidence.units import (
 )
 from chat.grounding.words import stems
 from chat.types import ContextSource
-from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.search.context import ContextBlock, Passage
 
 
@@ -57,22 +55,12 @@ def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), ma
     return ContextSource(marker, ContextBlock(passage, (passage,), content, start, start + len(content), 1.0, 10))
 
 
-def encode_letters(texts: Sequence[str]) -> list[TokenEncoding]:
-    """Unit vectors of letter counts, without token vectors."""
+def letters(question: str, units: Sequence[QuotableUnit]) -> Closeness:
+    """Unit vectors of letter counts."""
+    texts = [question, *map(text_to_encode, units)]
     counts = np.array([[text.lower().count(chr(97 + n)) + 0.01 for n in range(26)] for text in texts], dtype=np.float32)
     vectors = counts / np.linalg.norm(counts, axis=1, keepdims=True)
-    return [TokenEncoding(vector, Tokens((), ()), np.empty((0, 26), np.float32)) for vector in vectors]
-
-
-def letters(question: str, units: Sequence[QuotableUnit]) -> Closeness:
-    return compare_with(encode_letters, question, units)
-
-
-def compare_with(
-    encode: Callable[[Sequence[str]], list[TokenEncoding]], question: str, units: Sequence[QuotableUnit]
-) -> Closeness:
-    asked, *encodings = encode([question, *map(text_to_encode, units)])
-    return compare_encodings(asked, encodings)
+    return Closeness(vectors[1:], vectors[1:] @ vectors[0])
 
 
 MARKDOWN = """# Pumps
@@ -196,24 +184,6 @@ def test_a_unit_of_a_passage_that_ranked_lower_loses() -> None:
         for each in score_units("What does the pump weigh?", quotable_units([first, second]), letters)
     }
     assert scores[1] - scores[2] == pytest.approx(RANK_WEIGHT)
-
-
-def test_words_of_a_question_meet_their_nearest_words() -> None:
-    """Late interaction: the unit whose words are nearest scores highest, also without a word in common."""
-    near = {"heavy": (1.0, 0.0), "weight": (0.96, 0.28), "colour": (0.0, 1.0)}
-
-    def encode(texts: Sequence[str]) -> list[TokenEncoding]:
-        encodings = []
-        for text in texts:
-            pieces = tuple(word for word in text.lower().rstrip("?.").split() if word in near)
-            vectors = np.array([near[piece] for piece in pieces], np.float32).reshape(-1, 2)
-            encodings.append(TokenEncoding(np.array([1.0, 0.0], np.float32), Tokens(pieces, ()), vectors))
-        return encodings
-
-    units = quotable_units([source("The colour is red.\n\nIts weight is low.")])
-    best, other = score_units("How heavy?", units, partial(compare_with, encode))
-    assert (best.unit.text, best.interaction) == ("Its weight is low.", pytest.approx(0.96))
-    assert other.interaction == 0.0
 
 
 def test_an_faq_that_asks_something_else_loses() -> None:

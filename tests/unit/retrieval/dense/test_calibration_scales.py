@@ -44,8 +44,8 @@ def test_what_was_stored_is_read_as_it_was() -> None:
 
 def test_what_an_embedder_cannot_compare_keeps_its_scale() -> None:
     known = cosines()
-    without_tokens = {each: values if each is Compared.TEXTS else values[:0] for each, values in known.items()}
-    calibration = fit(without_tokens, known)
-    assert calibration.scale(Compared.TEXT_TOKENS) == Scale()
+    without_questions = {each: values if each is Compared.TEXTS else values[:0] for each, values in known.items()}
+    calibration = fit(without_questions, known)
+    assert calibration.scale(Compared.QUESTION_TEXT) == Scale()
     assert isinstance(calibration, Calibration)
-    assert calibration.scale(Compared.TEXT_TOKENS).cosine_of(0.4) == 0.4
+    assert calibration.scale(Compared.QUESTION_TEXT).cosine_of(0.4) == 0.4

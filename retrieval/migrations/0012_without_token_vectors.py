@@ -1,0 +1,30 @@
+"""The signs of token vectors, and what profiles said of ranking with them, go with late interaction.
+
+`contrast` is searched as `zscore`, and what `maxsim` reranked is not reranked any more.
+"""
+
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
+
+
+def adapt_profiles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    for version in apps.get_model("retrieval", "SearchProfileVersion").objects.all():
+        stored = dict(version.settings)
+        stored.pop("neighbour_support", None)
+        if stored.get("method") == "contrast":
+            stored |= {"method": "zscore", "weights": None}
+        if stored.get("reranker") == "maxsim":
+            stored["reranker"] = "none"
+        if stored != version.settings:
+            version.settings = stored
+            version.save(update_fields=["settings"])
+
+
+class Migration(migrations.Migration):
+    dependencies = [("retrieval", "0011_request_counts")]
+
+    operations = [
+        migrations.RunPython(adapt_profiles, migrations.RunPython.noop),
+        migrations.RemoveField("chunkembedding", "token_signs"),
+    ]
