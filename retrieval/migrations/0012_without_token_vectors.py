@@ -9,7 +9,8 @@ from django.db.migrations.state import StateApps
 
 
 def adapt_profiles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    for version in apps.get_model("retrieval", "SearchProfileVersion").objects.all():
+    versions = apps.get_model("retrieval", "SearchProfileVersion").objects
+    for version in versions.all():
         stored = dict(version.settings)
         stored.pop("neighbour_support", None)
         if stored.get("method") == "contrast":
@@ -17,8 +18,7 @@ def adapt_profiles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
         if stored.get("reranker") == "maxsim":
             stored["reranker"] = "none"
         if stored != version.settings:
-            version.settings = stored
-            version.save(update_fields=["settings"])
+            versions.filter(pk=version.pk).update(settings=stored)
 
 
 class Migration(migrations.Migration):

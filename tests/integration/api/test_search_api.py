@@ -65,9 +65,8 @@ def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, h
     assert body["results"]
     for row in [*body["results"], *body["trace"]["candidates"]]:
         parts = [retriever["contribution"] for retriever in row["legs"].values()]
-        if method == "default":
-            parts += [row["rerank"]["contribution"], *(boost["contribution"] for boost in row["boosts"])]
-        assert math.isclose(row["score"], sum(parts) + row["bonus"] + row["support"], abs_tol=1e-9)
+        parts += [boost["contribution"] for boost in row["boosts"]]
+        assert math.isclose(row["score"], sum(parts) + row["bonus"], abs_tol=1e-9)
 
 
 def test_the_trace_comes_only_when_asked_for(api, handbook):

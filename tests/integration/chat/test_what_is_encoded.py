@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from retrieval import conf
 from retrieval.dense.encoding import forget_queries
 from retrieval.models import Collection, Document
 from retrieval.search import pipeline
-from retrieval.types import SearchFilters, Vectors
+from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = "How much does the pump weigh?"
@@ -24,7 +25,7 @@ def test_a_question_is_encoded_once_while_its_words_are_looked_up(
     embedder = conf.embedder()
     embed, begun, asked, waited = embedder.embed_query, threading.Event(), [], []
 
-    def embed_query(text: str) -> Vectors:
+    def embed_query(text: str) -> np.ndarray:
         asked.append(text)
         begun.set()
         return embed(text)

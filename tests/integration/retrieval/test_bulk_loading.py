@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 from django.core.management import call_command
@@ -26,7 +27,7 @@ from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import reconcile
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
-from retrieval.types import SearchMethod, Vectors
+from retrieval.types import SearchMethod
 from tests.support.site import SiteProcess, database_url, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -109,7 +110,7 @@ def test_whoever_encoded_before_the_exchange_writes_after_it(
 
     embed, begun = conf.embedder().embed_documents, threading.Event()
 
-    def embed_and_load(texts: Sequence[str]) -> Vectors:
+    def embed_and_load(texts: Sequence[str]) -> np.ndarray:
         vectors = embed(texts)
         if not begun.is_set():
             begun.set()

@@ -127,7 +127,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     assert [answer.refused for answer in by_words] != [answer.refused for answer in expected]
     assert max(differences(by_words, expected)) > 0.5
 
-    assert "question's token, nearest signs" in printed("fit_thresholds")
+    assert "question, text" in printed("fit_thresholds")
     fitted = ask_all()
     assert [answer.refused for answer in fitted] == [answer.refused for answer in expected]
     # In the middle of the curve, where the first question is, a hundredth of likeness is a tenth of probability.
