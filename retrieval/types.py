@@ -189,8 +189,7 @@ class RankedChunk:
 class Ranking:
     """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
-    ``expansions`` maps each word that the documents lack, or hold in compounds as well, as it was typed, to the lexemes
-    that stood in for it.
+    ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
     """
 
     retriever: Retriever

@@ -1,4 +1,4 @@
-"""The signs of token vectors, and what profiles said of ranking with them, go with late interaction.
+"""Late interaction and the splitting of compounds are gone: what was stored for them, and what profiles said of them.
 
 `contrast` is searched as `zscore`, and what `maxsim` reranked is not reranked any more.
 """
@@ -13,6 +13,7 @@ def adapt_profiles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
     for version in versions.all():
         stored = dict(version.settings)
         stored.pop("neighbour_support", None)
+        stored.pop("compounds", None)
         if stored.get("method") == "contrast":
             stored |= {"method": "zscore", "weights": None}
         if stored.get("reranker") == "maxsim":
@@ -27,4 +28,5 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunPython(adapt_profiles, migrations.RunPython.noop),
         migrations.RemoveField("chunkembedding", "token_signs"),
+        migrations.RemoveIndex("lexeme", "lexeme_end"),
     ]

@@ -105,12 +105,6 @@ class ProfileSettings:
         _("Forgive typing errors"),
         _("Words that no document has are replaced by words that differ by a letter or two."),
     )
-    compounds: bool = setting(
-        True,
-        RANKING,
-        _("Take compounds apart"),
-        _("In Dutch and German, words also find compounds of them, and compounds their parts."),
-    )
     reformulate: bool = setting(
         True,
         RANKING,

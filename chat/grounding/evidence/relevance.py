@@ -2,9 +2,9 @@
 
 A unit's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
 question's weight in words that the unit holds, in its own text or in the headings above it. Vectors understand other
-words for the same thing; words hold where the embedder's language ends, and for names and numbers. In Dutch a compound
-holds the words it is made of in part, and they hold it. Two rules correct the mean: what is said first under the very
-heading that is asked for gains, and what names another code than the question's loses.
+words for the same thing; words hold where the embedder's language ends, and for names and numbers. Two rules correct
+the mean: what is said first under the very heading that is asked for gains, and what names another code than the
+question's loses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.evidence.coverage import WordMatches, match_words, related_words, share_held
+from chat.grounding.evidence.coverage import WordMatches, match_words
 from chat.grounding.evidence.units import QuotableUnit, UnitKind
 from chat.grounding.words import stems
 from retrieval.text.blocks import BlockKind
@@ -129,8 +129,7 @@ def _share_asked(question: str, unit: QuotableUnit) -> float:
     offset = unit.source.block.start
     words = stems(unit.source.block.content[max(0, start - offset) : max(0, end - offset)] or unit.heading)
     asked = stems(question)
-    related = related_words(words, asked)
-    return sum(share_held(word, set(asked), related) for word in words) / len(words) if words else 1.0
+    return sum(word in asked for word in words) / len(words) if words else 1.0
 
 
 @functools.lru_cache(maxsize=4096)

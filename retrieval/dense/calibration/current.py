@@ -58,8 +58,8 @@ def uncalibrated_embedder() -> str:
 def missing_calibration(embedder: str) -> str:
     """What to tell an administrator."""
     return (
-        f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question is judged by words "
-        "alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
+        f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question is judged by "
+        "words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
     )
 
 

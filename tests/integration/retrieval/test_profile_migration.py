@@ -1,4 +1,4 @@
-"""Profiles from before late interaction was deleted are searched as what is nearest to them."""
+"""Profiles from before late interaction and compounds were deleted are searched as what is nearest to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_what_was_deleted_leaves_stored_profiles() -> None:
     profile = SearchProfile.objects.create(name="mine", slug="mine")
     weighted = ProfileSettings(weights=RetrieverWeights(0.5, 0.5), top_k=3)
-    gone = {"method": "contrast", "reranker": "maxsim", "neighbour_support": 0.35}
+    gone = {"method": "contrast", "reranker": "maxsim", "neighbour_support": 0.35, "compounds": True}
     old, untouched = SearchProfileVersion.objects.bulk_create(
         SearchProfileVersion(profile=profile, number=number, settings=settings)
         for number, settings in enumerate([to_json(weighted) | gone, to_json(weighted)], start=1)
