@@ -10,19 +10,21 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from retrieval.dense.encoding import PassageEncoding
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.pipeline import Progress
 from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, Document, DocumentText, Embedder, Lexeme
 from retrieval.text.terms import expand_identifiers
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
 
 BATCH = 500
 # A `tsvector` holds at most 1 MB and a `sparsevec` 16,000 terms, and larger ones are refused. Below the first bound no
@@ -228,17 +230,17 @@ def _insert(collection: Collection, chunks: Sequence[_Placed], embedder: Embedde
         ids = {(document, ordinal): pk for pk, document, ordinal in cursor.fetchall()}
     copy_vectors(
         (
-            (ids[document, ordinal], document, collection.pk, _encoding(new, document, ordinal))
+            (ids[document, ordinal], document, collection.pk, _vector(new, document, ordinal))
             for document, _, ordinal, new in chunks
         ),
         embedder,
     )
 
 
-def _encoding(new: NewChunk, document: int, ordinal: int) -> PassageEncoding:
-    if new.encoding is None:
+def _vector(new: NewChunk, document: int, ordinal: int) -> Vectors:
+    if new.vector is None:
         raise ValueError(f"New chunk {ordinal} of document {document} has no vector.")
-    return new.encoding
+    return new.vector
 
 
 def _count_lexemes(collection: Collection) -> None:

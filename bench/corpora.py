@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from django.conf import settings
@@ -18,8 +19,6 @@ from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import extraction
 from retrieval.ingest.chunking import chunker
@@ -38,9 +37,11 @@ from retrieval.models import (
     Visibility,
 )
 from retrieval.models.collection import TextSearchConfiguration
-from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
 from retrieval.text.terms import ANALYSIS_VERSION
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
 
 # Changing how a corpus is loaded changes this number; collections loaded another way are loaded again.
 LOADING_VERSION = 1
@@ -109,7 +110,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
         prepared.append(_prepared(document, code, index_fingerprint, cut))
-    prepared = _with_encodings(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
+    prepared = _with_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
     settle()
     return collection
@@ -126,7 +127,6 @@ def _index_fingerprint(embedder: Embedder, configuration: str, chunked: bool) ->
     parts = (
         LOADING_VERSION,
         ANALYSIS_VERSION,
-        TOKEN_VECTORS_VERSION,
         chunker.CHUNKER_VERSION if chunked else "one chunk",
         embedder.name,
         configuration,
@@ -188,7 +188,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
         content_hash=chunker.content_hash(text, ()),
         token_count=conf.embedder().count_tokens([text])[0],
         questions=(),
-        encoding=None,
+        vector=None,
     )
     return text, (chunk,)
 
@@ -220,29 +220,23 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 content_hash=chunker.content_hash(piece.text, path),
                 token_count=token_count,
                 questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
-                encoding=None,
+                vector=None,
             )
         )
     return extracted.text, tuple(chunks)
 
 
-def _with_encodings(
+def _with_vectors(
     collection: Collection,
     documents: Sequence[NewDocument],
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with an encoding for each chunk: what an earlier load stored for an equal one, or a fresh one."""
+    """``documents`` with a vector for each chunk: what an earlier load stored for an equal one, or a fresh one."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
-    if isinstance(conf.embedder(), TokenEmbedder):
-        rows = rows.filter(token_signs__isnull=False)
-    stored = {
-        (title, content_hash): PassageEncoding(
-            np.asarray(vector, dtype=np.float32), None if signs is None else bytes(signs)
-        )
-        for title, content_hash, vector, signs in rows.values_list(
-            "document__title", "chunk__content_hash", "vector", "token_signs"
-        )
+    stored: dict[tuple[str, str], Vectors] = {
+        (title, content_hash): np.asarray(vector, dtype=np.float32)
+        for title, content_hash, vector in rows.values_list("document__title", "chunk__content_hash", "vector")
     }
     missing = {
         (document.title, chunk.content_hash): chunker.embedding_text(document.title, chunk.heading_path, chunk.content)
@@ -253,13 +247,13 @@ def _with_encodings(
     keys, texts = list(missing), list(missing.values())
     for start in range(0, len(texts), EMBEDDING_BATCH):
         progress(start, len(texts))
-        encodings = encode_passages(texts[start : start + EMBEDDING_BATCH])
-        stored.update(zip(keys[start : start + EMBEDDING_BATCH], encodings, strict=True))
+        vectors = conf.embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
+        stored.update(zip(keys[start : start + EMBEDDING_BATCH], vectors, strict=True))
     return [
         replace(
             document,
             chunks=tuple(
-                replace(chunk, encoding=stored[document.title, chunk.content_hash]) for chunk in document.chunks
+                replace(chunk, vector=stored[document.title, chunk.content_hash]) for chunk in document.chunks
             ),
         )
         for document in documents

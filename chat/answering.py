@@ -229,8 +229,6 @@ async def _complete(writing: _Writing) -> Completed:
         citations = verified.citations
         # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
         statements = () if writing.generator is None else verified.statements
-        if not writing.is_by_words and not verified.measured and "vector" not in searched.trace.degraded:
-            writing.notices.append(by_words_notice())
         if writing.generator is not None:
             writing.notices += doubts_of(verified, writing.draft)
     return Completed(

@@ -67,14 +67,10 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What holding an answer against its sources brought: the places its markers mean, and its sentences checked.
-
-    ``measured`` is False when the embedder did not answer, and words alone had to tell.
-    """
+    """What holding an answer against its sources brought: the places its markers mean, and its sentences checked."""
 
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
-    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)

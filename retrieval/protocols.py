@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from retrieval.dense.token_vectors import TokenEncoding, Tokens
-    from retrieval.types import Candidates, Ranking, Reformulation, Retriever, StoredChunk, Turn, Vectors, WordMatch
+    from retrieval.types import Ranking, Reformulation, Retriever, StoredChunk, Turn, Vectors
 
 
 class TextEmbedder(Protocol):
     """Turns text into unit vectors of one width; a base class of its implementations.
 
-    ``name`` identifies the vector space: two embedders with the same name give comparable vectors.
+    ``name`` identifies the vector space: two embedders with the same name give comparable vectors. ``is_local`` says
+    that it computes in this process, so that nobody is paid for a text that turns out not to be needed.
     """
 
     name: str
     dimension: int
     max_tokens: int
+    is_local: bool = False
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch and load what :meth:`embed_query` needs, telling ``progress``; by default there is nothing to do.
@@ -34,28 +35,6 @@ class TextEmbedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """One unit vector, shape (dimension,). Raises: EmbeddingFailed."""
-
-
-@runtime_checkable
-class TokenEmbedder(TextEmbedder, Protocol):
-    """An embedder that also gives the vector of each token, at no extra cost."""
-
-    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        """One encoding a text, in the order given; its vector equals the document's.
-
-        Raises: EmbeddingFailed.
-        """
-
-    def encode_query(self, text: str) -> TokenEncoding:
-        """The encoding of a question, whose vector equals the query's; by default it is encoded as a document is.
-
-        Raises: EmbeddingFailed.
-        """
-        (encoding,) = self.encode([text])
-        return encoding
-
-    def tokenize(self, text: str) -> Tokens:
-        """The tokens that :meth:`encode` gives vectors for, without computing them."""
 
 
 class Ranker(Protocol):
@@ -88,12 +67,7 @@ class Ranker(Protocol):
 
 
 class Reranker(Protocol):
-    """A second, closer judgement of a few candidates; a base class of its implementations.
-
-    ``builds_on`` is the retriever whose work it uses, and without which it cannot judge; None for most.
-    """
-
-    builds_on: Retriever | None = None
+    """A second, closer judgement of a few candidates; a base class of its implementations."""
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch and load what :meth:`score` needs, telling ``progress``; by default there is nothing to do.
@@ -101,19 +75,12 @@ class Reranker(Protocol):
         Raises: RerankFailed.
         """
 
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.
 
         A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, and
         RerankLate when there would be no answer in time; the caller keeps a deadline of its own.
         """
-
-    def word_matches(self, query: str, chunk_ids: Sequence[int]) -> Mapping[int, tuple[WordMatch, ...]] | None:
-        """Which words of each passage the question's words met, in the question's order; for the explanation.
-
-        None by default: it compares no words. Raises: RerankFailed.
-        """
-        return None
 
 
 class QueryReformulator(Protocol):

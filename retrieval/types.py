@@ -40,7 +40,6 @@ class SearchMethod(StrEnum):
     RRF = "rrf"
     LINEAR = "linear"
     ZSCORE = "zscore"
-    CONTRAST = "contrast"
     WEIGHTED = "weighted"
     ADAPTIVE = "adaptive"
 
@@ -189,8 +188,7 @@ class RankedChunk:
 class Ranking:
     """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
-    ``expansions`` maps each word that the documents lack, or hold in compounds as well, as it was typed, to the lexemes
-    that stood in for it.
+    ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
     """
 
     retriever: Retriever
@@ -204,7 +202,7 @@ class RetrieverScore:
 
     ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this
+    ``weight`` is the one that was used. ``contribution`` is this
     retriever's part of the fused score; contributions and bonus sum to it.
     """
 
@@ -256,47 +254,24 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), its tokens' signs, if any, and its
-    term weights as PostgreSQL sends them, if they were read."""
+    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), and its term weights as PostgreSQL
+    sends them, if they were read."""
 
     vector: Vectors
-    token_signs: bytes | None
     collection_id: int
     term_weights: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The chunks a reranker is to judge, and what has been read of them already."""
-
-    chunk_ids: Sequence[int]
-    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class WordMatch:
-    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
-
-    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
-    """
-
-    word: str
-    met: str
-    similarity: float
-    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A chunk that a retriever listed, and why it stands where it stands.
 
-    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
-    ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
-    of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
-    ``searches`` has one entry a search text where there was more than one: contributions then are weighted sums over
-    the searches, and a retriever's rank and score those of the search that ranked the chunk best. ``word_matches`` is
-    None unless somebody asked for them. ``word_share`` is the share of the question's words that it holds, rare words
-    counting more, in [0, 1]; None where the lexical retriever did not answer.
+    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts and the reranker's contribution; of the
+    reranker's alone, where the reranker decides alone. ``retrievers`` has each of them. ``rank`` is None until the
+    result is cut, and for a candidate that was ``dropped``, which says why. ``searches`` has one entry a search text
+    where there was more than one: contributions then are weighted sums over the searches, and a retriever's rank and
+    score those of the search that ranked the chunk best. ``word_share`` is the share of the question's words that it
+    holds, rare words counting more, in [0, 1]; None where the lexical retriever did not answer.
     """
 
     chunk_id: int
@@ -305,12 +280,10 @@ class Candidate:
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
-    support: float = 0.0
     dropped: str = ""
     rank: int | None = None
     matched_terms: tuple[str, ...] = ()
     word_share: float | None = field(default=None, metadata=OMIT_DEFAULT)
-    word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)
     searches: tuple[SearchScore, ...] = field(default=(), metadata=OMIT_DEFAULT)
 
     @property

@@ -99,14 +99,14 @@ def theirs(material: Material, python: Path) -> Iterator[tuple[str, list[float],
     vectors = []
     for start in range(0, len(material.chunk_ids), 5000):
         part = material.chunk_ids[start : start + 5000]
-        stored = load_stored(part, active_embedder().pk, terms=False, signs=False)
+        stored = load_stored(part, active_embedder().pk, terms=False)
         vectors += [stored[pk].vector for pk in part]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "passages.json").write_text(json.dumps(list(material.texts)))
         (folder / "questions.json").write_text(json.dumps(list(material.questions)))
         np.save(folder / "vectors.npy", np.stack(vectors))
-        np.save(folder / "question_vectors.npy", np.stack([encode_query(each).vector for each in material.questions]))
+        np.save(folder / "question_vectors.npy", np.stack([encode_query(each) for each in material.questions]))
         script = Path(__file__).with_name("theirs.py")
         done = subprocess.run(
             [str(python), str(script), made], capture_output=True, text=True, check=False, env={**os.environ, **COMMON}

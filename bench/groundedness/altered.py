@@ -14,19 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.beir import read_objects, read_test_set
 from bench.reporting import Report
 from bench.statistics import auroc
 from chat.grounding.support.passages import cut_passage
-from chat.grounding.support.scorer import Statement
+from chat.grounding.support.scorer import Statement, SupportScorer
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 from retrieval.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from chat.grounding.support.scorer import MakeScorer
 
 SEED = 20_000
 LEAST_WORDS = 3
@@ -98,15 +94,15 @@ def altered_statements(folder: Path, limit: int) -> list[AlteredStatement]:
 
 
 def areas(
-    statements: Sequence[AlteredStatement], make_scorer: MakeScorer, report: Report = lambda *_: None
+    statements: Sequence[AlteredStatement], report: Report = lambda *_: None
 ) -> dict[Alteration, tuple[float, int]]:
     """For each alteration, how well support tells it from what is true (AUROC), and how many there are of it.
 
-    What claims nothing that can be checked is left out. Raises: what ``encode`` raises.
+    What claims nothing that can be checked is left out.
     """
     judged: list[tuple[AlteredStatement, float]] = []
     for number, statement in enumerate(statements, start=1):
-        scorer = make_scorer([cut_passage(1, statement.passage)])
+        scorer = SupportScorer([cut_passage(1, statement.passage)])
         (judgement,) = scorer.score([Statement(statement.text, (1,))])
         if judgement is not None:
             judged.append((statement, judgement.support))

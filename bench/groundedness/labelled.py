@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from bench.beir import read_objects
 from bench.groundedness.logistic import fit
 from bench.reporting import Report
 from chat.grounding.citations import cited_sentences
-from chat.grounding.support.passages import EvidencePassage, cut_passage
+from chat.grounding.support.passages import cut_passage
 from chat.grounding.support.scorer import (
     Features,
     SentenceSupport,
@@ -31,9 +31,6 @@ from chat.grounding.support.scorer import (
     groundedness,
 )
 from evaluation.exceptions import UnreadableTestSet
-
-if TYPE_CHECKING:
-    from chat.grounding.support.scorer import MakeScorer
 
 FOLDS = 10
 SEED = 20_000
@@ -143,23 +140,15 @@ def word_share(answer: LabelledAnswer) -> float:
     return sum(word in held for word in words) / len(words) if words else 1.0
 
 
-def judge_answers(
-    answers: Sequence[LabelledAnswer], make_scorer: MakeScorer, report: Report = lambda *_: None
-) -> list[JudgedAnswer]:
-    """Each answer judged, in order, its sentences held against all its passages. Raises: what the embedder raises."""
+def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_: None) -> list[JudgedAnswer]:
+    """Each answer judged, in order, its sentences held against all its passages."""
     judged = []
-    for _, alike in groupby(answers, key=lambda answer: answer.passages):
-        scorer: SupportScorer | None = None
+    for passages, alike in groupby(answers, key=lambda answer: answer.passages):
+        scorer = SupportScorer([cut_passage(marker, text) for marker, text in enumerate(passages, start=1)])
         for answer in alike:
-            # What was encoded of the passages serves the answers that follow.
-            scorer = scorer or make_scorer(_passages(answer))
             judged.append(_judge(answer, scorer))
             report("Answers judged", len(judged), len(answers))
     return judged
-
-
-def _passages(answer: LabelledAnswer) -> list[EvidencePassage]:
-    return [cut_passage(marker, text) for marker, text in enumerate(answer.passages, start=1)]
 
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:

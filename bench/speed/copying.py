@@ -36,7 +36,7 @@ _COPY_CHUNKS = """
         token_count, canonical_questions, search_vector, bm25, length) FROM STDIN
 """
 _COPY_VECTORS = """
-    COPY retrieval_chunkembedding (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
+    COPY retrieval_chunkembedding (chunk_id, document_id, collection_id, embedder_id, vector)
     FROM STDIN (FORMAT BINARY)
 """
 
@@ -87,7 +87,6 @@ def copy_corpus(
     collection: Collection,
     corpus: SyntheticCorpus,
     draw_vectors: Callable[[Sequence[int]], Vectors],
-    token_signs: Sequence[bytes | None],
     embedder: Embedder,
     index_fingerprint: str,
     report: Report,
@@ -118,7 +117,7 @@ def copy_corpus(
             written.add(placed)
         with raw.copy(_COPY_VECTORS) as copy:
             copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0))
-            for sent in _vector_rows(first, collection.pk, embedder.pk, written, draw_vectors, token_signs, report):
+            for sent in _vector_rows(first, collection.pk, embedder.pk, written, draw_vectors, report):
                 copy.write(sent)
             copy.write(struct.pack("!h", -1))
         with raw.copy("COPY retrieval_lexeme (collection_id, lexeme, document_frequency) FROM STDIN") as copy:
@@ -192,7 +191,6 @@ def _vector_rows(
     embedder: int,
     written: _Written,
     draw_vectors: Callable[[Sequence[int]], Vectors],
-    token_signs: Sequence[bytes | None],
     report: Report,
 ) -> Iterator[bytes]:
     """Rows of COPY's binary form: the number of fields, then each with its length before it."""
@@ -202,11 +200,9 @@ def _vector_rows(
         header = struct.pack("!HH", vectors.shape[1], 0)
         for number, vector in enumerate(vectors, start):
             sent = header + vector.tobytes()
-            signs = token_signs[number % len(token_signs)]
             keys = (first + number, written.documents[number], collection, embedder)
-            row = [struct.pack("!h", 6), *(struct.pack("!iq", 8, key) for key in keys)]
+            row = [struct.pack("!h", 5), *(struct.pack("!iq", 8, key) for key in keys)]
             row += [struct.pack("!i", len(sent)), sent]
-            row += [struct.pack("!i", -1)] if signs is None else [struct.pack("!i", len(signs)), signs]
             yield b"".join(row)
 
 

@@ -18,7 +18,6 @@ from bench.reporting import Report
 from bench.speed import sentence_transformers_reference
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
-from retrieval.dense.encoding import encode_passages
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.chunking import chunker
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
@@ -83,7 +82,7 @@ def run(folder: Path, most_files: int, reference: Path | None, report: Report) -
         report("reading", number, len(chosen))
         texts += _read(file.source, file.read(), stages)
     rounds = [texts[start : start + PASSAGES_A_ROUND] for start in range(0, len(texts), PASSAGES_A_ROUND)]
-    encode_passages(rounds[0][:2])
+    conf.embedder().embed_documents(rounds[0][:2])
     compared = _compare(rounds, reference, stages, report)
     embedder = conf.embedder()
     tokens = sum(min(count + chunker.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
@@ -129,7 +128,7 @@ def _compare(
         for number, texts in enumerate(rounds):
             report("embedding", number, len(rounds))
             with stages.timed("embed"):
-                encode_passages(texts)
+                conf.embedder().embed_documents(texts)
         return None
     package = find_spec(MODEL_PACKAGE)
     if package is None or package.origin is None:
@@ -146,12 +145,12 @@ def _compare(
         for number, texts in enumerate(rounds):
             report("embedding, by both in turns", number, len(rounds))
             with stages.timed("embed"):
-                encodings = encode_passages(texts)
+                vectors = conf.embedder().embed_documents(texts)
             process.stdin.write(json.dumps(list(texts)) + "\n")
             process.stdin.flush()
             taken, processor, first = json.loads(process.stdout.readline())
             seconds, worked = seconds + taken, worked + processor
-            if float(np.dot(encodings[0].vector, first)) < SAME_VECTOR:
+            if float(np.dot(vectors[0], first)) < SAME_VECTOR:
                 raise EvaluationError("The reference gives other vectors: it runs another model.")
         process.stdin.close()
     passages = sum(map(len, rounds))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from django.conf import settings
 from django.db import transaction
 
@@ -18,7 +16,6 @@ from bench.speed.copying import copy_corpus, make_indexes
 from bench.speed.texts import SyntheticCorpus, Vectors
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import (
     Chunk,
@@ -31,7 +28,6 @@ from retrieval.models import (
     Lexeme,
     Visibility,
 )
-from retrieval.protocols import TokenEmbedder
 from retrieval.text.terms import ANALYSIS_VERSION
 
 SLUG = "benchmark"
@@ -77,7 +73,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embedded_samples(corpus, report))
     clear(collection)
-    copy_corpus(collection, corpus, draw, _token_signs(), embedder, index_fingerprint, report)
+    copy_corpus(collection, corpus, draw, embedder, index_fingerprint, report)
     make_indexes(embedder, report)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
@@ -110,7 +106,6 @@ def _index_fingerprint(corpus: SyntheticCorpus, collection: Collection, embedder
         corpus,
         str(collection.text_search_configuration),
         embedder.name,
-        TOKEN_VECTORS_VERSION,
         FIELD_BOOSTS,
         settings.BM25_K1,
         settings.BM25_B,
@@ -137,15 +132,3 @@ def _embedded_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
         report("embedding samples", topic, texts.TOPICS)
         embedded.append(conf.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
     return embedded
-
-
-def _token_signs() -> Sequence[bytes | None]:
-    """Signs of token vectors, of which passages take turns: what they are does not change how long they take to read.
-
-    One None for an embedder without token vectors.
-    """
-    embedder = conf.embedder()
-    if not isinstance(embedder, TokenEmbedder):
-        return [None]
-    random = np.random.default_rng(SEED)
-    return [random.bytes(TELLING_TOKENS * embedder.dimension // 8) for _ in range(64)]

@@ -133,7 +133,7 @@ def _time_parts(
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
     """Ids of the nearest when every vector is compared."""
-    embedder, vector = active_embedder(), HalfVector(encode_query(question).vector)
+    embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _tsquery(question, filters)
 
     def ts_rank() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chat.debugging.snippets import SnippetPart, snippet
 from chat.debugging.trace import AnswerTrace, KnownPassage
 from retrieval.search.trace import SearchTrace
-from retrieval.types import Candidate, Retriever, RetrieverScore, WordMatch
+from retrieval.types import Candidate, Retriever, RetrieverScore
 
 UNKNOWN = KnownPassage(title="", section="", preview="")
 
@@ -37,7 +37,7 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. ``added_parts`` are those of its score that have no column: bonus, boosts, neighbour boost."""
+    """One candidate. ``added_parts`` are those of its score that have no column: bonus, boosts."""
 
     candidate: Candidate
     known: KnownPassage
@@ -55,10 +55,6 @@ class CandidateRow:
         """How many places the reranker took the candidate up."""
         rank, rerank = self.candidate.rank, self.candidate.rerank
         return rerank.rank_before - rank if rerank and rank is not None else 0
-
-    @property
-    def word_matches(self) -> list[WordMatch]:
-        return sorted(self.candidate.word_matches or (), key=lambda match: -match.weight)
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
@@ -88,7 +84,6 @@ def _row(candidate: Candidate, largest: float, shown: Shown | None, known: Known
     parts = (
         ("both retrievers", candidate.bonus),
         *((boost.name, boost.contribution) for boost in candidate.boosts),
-        ("neighbours", candidate.support),
     )
     return CandidateRow(
         candidate,

@@ -14,7 +14,6 @@ STAGES = {
     "scores": _("missing scores"),
     "fuse": _("fuse"),
     "rerank": _("rerank"),
-    "support": _("support of neighbours"),
     "load": _("load passages"),
     "search": _("search"),
     "context": _("put the context together"),

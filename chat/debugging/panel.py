@@ -26,7 +26,6 @@ from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Document
 from retrieval.search.passages import load_passages
-from retrieval.search.reranking import with_word_matches
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     if saved is None:
         return None
     shown = _load_shown(saved, viewer)
-    trace = with_word_matches(saved if may_read_all(viewer) else saved.without_errors())
+    trace = saved if may_read_all(viewer) else saved.without_errors()
     trace = _open_part(trace, shown)
     trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
     matches, not_counted = _lexical_matches(answer, trace, viewer)
@@ -141,8 +140,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
         trace,
         retrievers=tuple(replace(each, expansions={}) for each in trace.retrievers),
         candidates=tuple(
-            replace(each, matched_terms=(), word_matches=None) if each.chunk_id in closed else each
-            for each in trace.candidates
+            replace(each, matched_terms=()) if each.chunk_id in closed else each for each in trace.candidates
         ),
         passages={pk: known for pk, known in trace.passages.items() if pk not in closed},
     )

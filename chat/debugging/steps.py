@@ -60,7 +60,6 @@ def steps_of(
         _retriever(trace, Retriever.LEXICAL, lexical_matches),
         _fusion(trace, timings),
         _rerank(trace),
-        _support(trace, timings),
         _context(trace),
         _generator(answer),
         _check(answer, sentences),
@@ -135,15 +134,6 @@ def _rerank(trace: AnswerTrace) -> Step:
     judged = fill_in_number(ngettext("%(number)s judged", "%(number)s judged", done.judged), done.judged)
     decides = _("decides alone") if done.weight is None else _("weight %s") % number_format(done.weight)
     return Step("rerank", title, (done.reranker, f"{judged} · {decides}"), state, _ms(done.milliseconds))
-
-
-def _support(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
-    title = _("Neighbours")
-    if "support" not in timings:
-        return Step("support", title, (_("nothing added"),), StepState.OFF, _("off"))
-    lifted = sum(bool(candidate.support) for candidate in trace.candidates)
-    told = fill_in_number(ngettext("%(number)s score moved", "%(number)s scores moved", lifted), lifted)
-    return Step("support", title, (told,), StepState.OK if lifted else StepState.IDLE, _ms(timings["support"]))
 
 
 def _context(trace: AnswerTrace) -> Step:

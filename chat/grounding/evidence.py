@@ -134,7 +134,7 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     compared = units[:MOST_COMPARED]
     try:
         vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in compared]))
-        return compared[int(np.argmax(vectors @ encode_query(question).vector))]
+        return compared[int(np.argmax(vectors @ encode_query(question)))]
     except RetrievalError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return units[0]

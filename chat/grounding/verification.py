@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -14,13 +13,10 @@ from chat.grounding.support.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support.scorer import SentenceSupport, Statement, SupportReason, SupportScorer
 from chat.grounding.units import quotable_units
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
-from retrieval.exceptions import RetrievalError
 from retrieval.observability.tracing import span
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.support.scorer import MakeScorer
-
     Supports = list[SentenceSupport | None]
 
 logger = logging.getLogger(__name__)
@@ -28,10 +24,6 @@ logger = logging.getLogger(__name__)
 DIGITS = 4
 _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
-
-
-def current_scorer() -> MakeScorer:
-    return functools.partial(SupportScorer, encode=None)
 
 
 @span("verification")
@@ -42,18 +34,16 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     source that comes closest is quoted, and the support is the probability that it bears the words out. A statement is
     what asserts something that could be checked (:func:`.assertions.extract_assertion`); headings and code are none.
 
-    Support is None while the embedder does not answer, with a warning in the log, and for what is written in another
-    language than the sources it rests on, where words tell nothing.
+    Support is None for what is written in another language than the sources it rests on, where words tell nothing.
     """
     mentions = _mentions(text, {source.marker: source for source in sources})
     sentences = cited_sentences(text)
-    cited, checked, is_measured = _measure(
-        sources,
-        [(mention.statement, mention.source.marker) for mention in mentions if mention.verbatim is None],
-        [Statement(text[sentence.start : sentence.end], sentence.markers) for sentence in sentences],
+    scorer = SupportScorer([_evidence(source) for source in sources])
+    supports = iter(
+        scorer.score_each([(each.statement, each.source.marker) for each in mentions if each.verbatim is None])
     )
-    comparable = {source.marker for source in sources if is_measured and not _is_foreign(source, text)}
-    supports = iter(cited)
+    checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
+    comparable = {source.marker for source in sources if not _is_foreign(source, text)}
     citations = [
         citation
         for mention in mentions
@@ -65,7 +55,7 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
         for sentence, support in zip(sentences, checked, strict=True)
         if support is not None
     )
-    return Verified(tuple(citations), statements, is_measured)
+    return Verified(tuple(citations), statements)
 
 
 # Citations -----------------------------------------------------------------------------------------------------------
@@ -163,23 +153,6 @@ def _citations(
 # Support -------------------------------------------------------------------------------------------------------------
 
 
-def _measure(
-    sources: Sequence[ContextSource], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
-) -> tuple[Supports, Supports, bool]:
-    """The support of the citations and of the sentences, and whether the embedder took part as it should."""
-    passages = [_evidence(source) for source in sources]
-
-    def measure(make_scorer: MakeScorer) -> tuple[Supports, Supports]:
-        scorer = make_scorer(passages)
-        return scorer.score_each(cited), scorer.score(sentences)
-
-    try:
-        return *measure(current_scorer()), True
-    except RetrievalError as error:
-        logger.warning("The support of an answer was not measured, because the embedder does not answer: %s", error)
-        return *measure(functools.partial(SupportScorer, encode=None)), False
-
-
 def _evidence(source: ContextSource) -> EvidencePassage:
     """A source's units, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
@@ -222,7 +195,7 @@ def _checked(
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """The support, rounded; None where it could not be measured, unless the words stand in the source as they are."""
+    """The support, rounded; None in another language, unless the words stand in the source as they are."""
     if support is None or not (is_comparable or support.features is None):
         return None
     return round(support.support, DIGITS)

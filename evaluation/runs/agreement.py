@@ -1,4 +1,4 @@
-"""How far an answer and its citations agree with what was expected. PURE; the embedder is an argument.
+"""How far an answer and its citations agree with what was expected. PURE.
 
 Each metric lies in [0, 1], is better when higher, and is None for a reply that it says nothing about.
 """
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from chat.grounding.citations import remove_markers
 from chat.grounding.support.passages import EvidencePassage, cut_passage
-from chat.grounding.support.scorer import THRESHOLD, Statement
+from chat.grounding.support.scorer import THRESHOLD, Statement, SupportScorer
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.grounding.support.scorer import MakeScorer
     from chat.types import CheckedStatement, VerifiedCitation
 
 # A decimal is one word: "12.5" does not hold "5".
@@ -38,7 +37,7 @@ def is_right(agreement: float) -> bool:
     return agreement >= THRESHOLD
 
 
-def agreement(text: str, *, refused: bool, expected: Expected, make_scorer: MakeScorer) -> float | None:
+def agreement(text: str, *, refused: bool, expected: Expected) -> float | None:
     """How far the reply says what was expected.
 
     Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
@@ -50,12 +49,10 @@ def agreement(text: str, *, refused: bool, expected: Expected, make_scorer: Make
         return float(refused)
     if not expected.answer:
         return None
-    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], make_scorer)
+    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))])
 
 
-def cited(
-    citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected, make_scorer: MakeScorer
-) -> float | None:
+def cited(citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected) -> float | None:
     """How far the quoted words that the reply cites say what was expected: as :func:`agreement`, of the quotations.
 
     Each is read with the title of its document and section. 0 for an answer that cites nothing, and for a refusal that
@@ -69,7 +66,7 @@ def cited(
         cut_passage(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
         for number, one in enumerate(citations, start=1)
     ]
-    return _borne_out(expected.answer, quoted, make_scorer)
+    return _borne_out(expected.answer, quoted)
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
@@ -86,7 +83,7 @@ def refusal(*, refused: bool, expected: Expected) -> float:
     return float(refused == expected.refusal)
 
 
-def _borne_out(expected: str, passages: Sequence[EvidencePassage], make_scorer: MakeScorer) -> float | None:
+def _borne_out(expected: str, passages: Sequence[EvidencePassage]) -> float | None:
     if any(holds_answer(passage.text, [expected]) for passage in passages):
         return 1.0
     reply_language = detect_language(" ".join(passage.text for passage in passages))
@@ -94,7 +91,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], make_scorer: 
     if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
-    judged = make_scorer(passages).score([Statement(sentence) for sentence in sentences])
+    judged = SupportScorer(passages).score([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is supported by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0

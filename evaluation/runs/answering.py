@@ -11,7 +11,6 @@ from asgiref.sync import async_to_sync
 
 from chat import conf as chat_conf
 from chat.answering import answer
-from chat.grounding.verification import current_scorer
 from chat.protocols import PartialAnswer
 from chat.streaming.payloads import computed
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
@@ -21,7 +20,7 @@ from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
 from evaluation.runs.measurement import NotMeasured, RunInput, Unmeasurable, require_whole
 from evaluation.sets.expectations import MOST_POINTS, grade
-from retrieval.exceptions import InvalidQuery, RetrievalError
+from retrieval.exceptions import InvalidQuery
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters, Turn
@@ -125,14 +124,9 @@ class AnswerMeasurement:
         return result
 
     def _measure(self, result: AnswerResult, end: Completed) -> None:
-        """Raises: NotMeasured when the embedder does not answer: words alone would give other figures."""
         expected = Expected(result.expected_answer, result.expects_refusal)
-        scorer = current_scorer()
-        try:
-            result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected, make_scorer=scorer)
-            result.cited = agreement.cited(end.citations, refused=end.refused, expected=expected, make_scorer=scorer)
-        except RetrievalError as error:
-            raise NotMeasured(f"The embedder does not answer: {error}") from error
+        result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected)
+        result.cited = agreement.cited(end.citations, refused=end.refused, expected=expected)
         result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
         result.refusal = agreement.refusal(refused=end.refused, expected=expected)
 

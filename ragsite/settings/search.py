@@ -68,7 +68,7 @@ if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_model.ModelQuestions", **_MODEL)
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
-RERANKERS = {"maxsim": _backend("retrieval.rerank.maxsim.MaxSim")}
+RERANKERS: dict[str, dict[str, Any]] = {}
 if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
     RERANKERS["cross_encoder"] = _backend(
         "retrieval.rerank.cross_encoder.CrossEncoder",
@@ -86,13 +86,10 @@ if RERANK_URL := env.text("RERANK_URL"):
         api=env.text("RERANK_API", "auto"),
     )
 # What searches without a published profile use.
-RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
+RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "zscore")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
 RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
-# MaxSim compares vectors of tokens, which a server and multilingual-e5-small do not give.
-RETRIEVAL_RERANKER = env.text(
-    "RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL or EMBEDDING_MODEL in ("", "multilingual-e5-small") else "maxsim"
-)
+RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none")
 # The one switch back to vectors alone, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)

@@ -38,7 +38,6 @@ from retrieval.resilience import disk
 from retrieval.rights.access import entrust, filters_for, is_staff_with
 from retrieval.rights.key_limits import Scope, on_every_method, reading_and_writing
 from retrieval.search.pipeline import place_to_search, search
-from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import hit_as_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchMethod
@@ -85,8 +84,7 @@ class SearchView(ApiView):
         }
         if asked["explain"]:
             may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
-            explained = with_word_matches(trace)
-            answer["trace"] = to_json(explained if may_see_errors else explained.without_errors())
+            answer["trace"] = to_json(trace if may_see_errors else trace.without_errors())
         return Response(answer)
 
 

@@ -1,70 +1,25 @@
-"""What is kept of a text's meaning, of one pass: its vector and, where the embedder gives them, its tokens."""
+"""Questions and passages turned into vectors by the configured embedder; each question once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from retrieval import conf
-from retrieval.dense.token_vectors import TokenEncoding, packed
-from retrieval.observability.metrics import EXCERPT_ENCODINGS, QUERY_ENCODINGS
-from retrieval.protocols import TextEmbedder, TokenEmbedder
+from retrieval.observability.metrics import QUERY_ENCODINGS
 from retrieval.resilience.recent import Recent
 
 if TYPE_CHECKING:
+    from retrieval.protocols import TextEmbedder
     from retrieval.types import Vectors
 
 QUERIES_KEPT = 256
-"""Of the questions encoded last. With 500 characters at most, one takes up to 200 KiB and mostly 20."""
-
-EXCERPTS_KEPT = 256
-"""Of the sentences, items and rows encoded last. One takes 80 KiB mostly, 400 KiB at most."""
+"""Of the questions encoded last."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassageEncoding:
-    """A unit vector, shape (dimension,), and the packed signs of the token vectors; None without such."""
-
-    vector: Vectors
-    token_signs: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryEncoding:
-    """A unit vector, shape (dimension,), and the tokens; None where the embedder gives none."""
-
-    vector: Vectors
-    tokens: TokenEncoding | None = None
-
-
-def encode_passages(texts: Sequence[str], embedder: TextEmbedder | None = None) -> list[PassageEncoding]:
-    """One encoding a text, in order; by the site's embedder, unless another one is given. Raises: EmbeddingFailed."""
-    embedder = embedder or conf.embedder()
-    if isinstance(embedder, TokenEmbedder):
-        return [PassageEncoding(each.vector, packed(each)) for each in embedder.encode(texts)]
-    return [PassageEncoding(vector) for vector in embedder.embed_documents(texts)]
-
-
-def encode_excerpts(texts: Sequence[str], embedder: TokenEmbedder) -> list[TokenEncoding]:
-    """One encoding a text, in order, from memory when another question needed it a short while ago.
-
-    A text is read alone, so that what is kept of it holds in whatever document it stands. Raises: EmbeddingFailed.
-    """
-    found = {text: known for text in texts if (known := _excerpts.get((embedder.name, text))) is not None}
-    missing = [text for text in dict.fromkeys(texts) if text not in found]
-    EXCERPT_ENCODINGS.labels(source="memory").inc(len(found))
-    EXCERPT_ENCODINGS.labels(source="embedder").inc(len(missing))
-    for text, fresh in zip(missing, embedder.encode(missing), strict=True) if missing else ():
-        found[text] = fresh
-        _excerpts.put((embedder.name, text), fresh)
-    return [found[text] for text in texts]
-
-
-def encode_query(text: str) -> QueryEncoding:
-    """The question's encoding by the configured embedder, from memory when it was asked a short while ago.
+def encode_query(text: str) -> Vectors:
+    """The question's unit vector by the configured embedder, from memory when it was asked a short while ago.
 
     One that is being encoded, for this search or for another, is waited for. Raises: EmbeddingFailed.
     """
@@ -85,27 +40,21 @@ def encode_ahead(text: str) -> None:
     """
     embedder = conf.embedder()
     key = (embedder.name, text)
-    if key in _running or _queries.get(key) is not None or not isinstance(embedder, TokenEmbedder):
+    if key in _running or _queries.get(key) is not None or not embedder.is_local:
         return
     _running[key] = running = _threads.submit(_encode, embedder, text)
     running.add_done_callback(lambda _: _running.pop(key, None))
 
 
-def _encode(embedder: TextEmbedder, text: str) -> QueryEncoding:
+def _encode(embedder: TextEmbedder, text: str) -> Vectors:
     QUERY_ENCODINGS.labels(source="embedder").inc()
-    if isinstance(embedder, TokenEmbedder):
-        tokens = embedder.encode_query(text)
-        fresh = QueryEncoding(tokens.vector, tokens)
-    else:
-        fresh = QueryEncoding(embedder.embed_query(text))
+    fresh = embedder.embed_query(text)
     _queries.put((embedder.name, text), fresh)
     return fresh
 
 
-_queries: Recent[tuple[str, str], QueryEncoding] = Recent(QUERIES_KEPT)
+_queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
 # By embedder and text. Not the retrievers' threads: these wait for an encoding, and would wait for themselves.
-_running: dict[tuple[str, str], Future[QueryEncoding]] = {}
+_running: dict[tuple[str, str], Future[Vectors]] = {}
 _threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="question")
-_excerpts: Recent[tuple[str, str], TokenEncoding] = Recent(EXCERPTS_KEPT)
 forget_queries = _queries.clear
-forget_excerpts = _excerpts.clear

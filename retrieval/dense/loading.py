@@ -73,7 +73,7 @@ def load_vectors(report: Report) -> int:
     gathered = Embedder.objects.filter(name=_gathering_name(active)).first()
     awaiting = _unencoded(active).count()
     if not awaiting:
-        settle_documents(active, conf.embedder())
+        settle_documents(active)
         return 0
     if gathered is None and awaiting > max(FEW, ChunkEmbedding.objects.filter(embedder=active).count()):
         gathered = Embedder.objects.create(name=_gathering_name(active), dimension=active.dimension)
@@ -104,8 +104,8 @@ def _copy_encoded(active: Embedder, gathered: Embedder) -> None:
         cursor.execute(
             """
             INSERT INTO retrieval_chunkembedding
-                (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
-            SELECT chunk_id, document_id, collection_id, %(gathered)s, vector, token_signs
+                (chunk_id, document_id, collection_id, embedder_id, vector)
+            SELECT chunk_id, document_id, collection_id, %(gathered)s, vector
             FROM retrieval_chunkembedding AS encoded
             WHERE embedder_id = %(active)s AND NOT EXISTS (
                 SELECT FROM retrieval_chunkembedding

@@ -113,7 +113,7 @@ class VectorRanker(Ranker):
     @cached_property
     def _query(self) -> HalfVector:
         try:
-            return HalfVector(encode_query(self._parsed.text).vector)
+            return HalfVector(encode_query(self._parsed.text))
         except RetrievalError as error:
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 

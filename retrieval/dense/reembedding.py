@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from retrieval import conf
-from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import build_index, drop_index
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
-from retrieval.protocols import TextEmbedder, TokenEmbedder
+from retrieval.protocols import TextEmbedder
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
 
 BATCH = 64
 
@@ -41,7 +44,7 @@ def reembed(report: Callable[[str, int, int], None]) -> Embedder:
         encode_missing(Chunk.objects.all(), row, wanted, progress)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
         Embedder.objects.filter(pk=row.pk).update(is_active=True)
-    settle_documents(row, wanted)
+    settle_documents(row)
     row.refresh_from_db()
     return row
 
@@ -66,7 +69,7 @@ def encode_missing(
     Outside a transaction, one batch is written while the next is encoded. What is stored stays: an interrupted run is
     continued by the next one. Raises: EmbeddingFailed.
     """
-    missing = chunks.filter(~Exists(_encoded(target, embedder)))
+    missing = chunks.filter(~Exists(_encoded(target)))
     total, done, last = missing.count(), 0, 0
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     writing: Future[None] | None = None
@@ -74,24 +77,24 @@ def encode_missing(
         while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
             last = batch[-1].pk
             texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-            encodings = encode_passages(texts, embedder)
+            vectors = embedder.embed_documents(texts)
             if writing is not None:
                 writing.result()
             if connection.in_atomic_block:
-                _write(target, batch, encodings)
+                _write(target, batch, vectors)
             else:
-                writing = writer.submit(_write_and_close, target, batch, encodings)
+                writing = writer.submit(_write_and_close, target, batch, vectors)
             done += len(batch)
             progress(min(done, total), total)
         if writing is not None:
             writing.result()
 
 
-def settle_documents(active: Embedder, embedder: TextEmbedder) -> None:
+def settle_documents(active: Embedder) -> None:
     """Documents whose passages all have a vector await none. What searches have kept of their collections is stale."""
     awaiting = Document.objects.filter(awaits_vectors=True)
     with transaction.atomic():
-        unencoded = Chunk.objects.filter(~Exists(_encoded(active, embedder)), document__in=awaiting)
+        unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document__in=awaiting)
         waiting = awaiting.exclude(pk__in=list(unencoded.order_by().values_list("document", flat=True).distinct()))
         settled = list(waiting.select_for_update(no_key=True).order_by("pk").values_list("pk", "collection"))
         Document.objects.filter(pk__in=[pk for pk, _ in settled]).update(awaits_vectors=False)
@@ -100,19 +103,18 @@ def settle_documents(active: Embedder, embedder: TextEmbedder) -> None:
         collections.update(version=F("version") + 1)
 
 
-def _encoded(row: Embedder, embedder: TextEmbedder) -> QuerySet[ChunkEmbedding]:
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
-    return encoded.filter(token_signs__isnull=False) if isinstance(embedder, TokenEmbedder) else encoded
+def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
+    return ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
 
 
-def _write_and_close(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+def _write_and_close(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     try:
-        _write(target, chunks, encodings)
+        _write(target, chunks, vectors)
     finally:
         connection.close()
 
 
-def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     with transaction.atomic():
         of_document: dict[int, list[int]] = {}
         for chunk in chunks:
@@ -126,8 +128,8 @@ def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncodin
         ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
         copy_vectors(
             (
-                (chunk.pk, chunk.document_id, chunk.collection_id, encoding)
-                for chunk, encoding in zip(chunks, encodings, strict=True)
+                (chunk.pk, chunk.document_id, chunk.collection_id, vector)
+                for chunk, vector in zip(chunks, vectors, strict=True)
                 if chunk.pk in alive
             ),
             target,

@@ -218,8 +218,8 @@ def _copy_vectors(counterparts: Mapping[int, int], added: Sequence[int], collect
                 WHERE id = ANY(%(added)s::bigint[])
             )
             INSERT INTO retrieval_chunkembedding
-                (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
-            SELECT own.id, own.document_id, %(collection)s, encoded.embedder_id, encoded.vector, encoded.token_signs
+                (chunk_id, document_id, collection_id, embedder_id, vector)
+            SELECT own.id, own.document_id, %(collection)s, encoded.embedder_id, encoded.vector
             FROM own
             JOIN retrieval_chunk AS other ON other.document_id = own.other AND other.ordinal = own.ordinal
             JOIN retrieval_chunkembedding AS encoded

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
 
-from retrieval.dense.encoding import PassageEncoding
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Document, Embedder
 from retrieval.text.blocks.rows import Row
 from retrieval.text.terms import expand_identifiers
 
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk ready to be written; ``encoding`` is by the active embedder, None where it is made later."""
+    """A chunk ready to be written; ``vector`` is the active embedder's, None where it is made later."""
 
     start: int
     end: int
@@ -30,7 +32,7 @@ class NewChunk:
     content_hash: str
     token_count: int
     questions: tuple[str, ...]
-    encoding: PassageEncoding | None
+    vector: Vectors | None
     questions_edited: bool = False
     blocks: Sequence[Row] = ()
 
@@ -125,9 +127,9 @@ def insert_chunks(
         )
         rows = cursor.fetchall()
     by_ordinal = dict(added)
-    encoded = ((pk, by_ordinal[ordinal].encoding) for pk, ordinal, _ in rows)
+    vectors = ((pk, by_ordinal[ordinal].vector) for pk, ordinal, _ in rows)
     copy_vectors(
-        ((pk, document.pk, document.collection_id, encoding) for pk, encoding in encoded if encoding is not None),
+        ((pk, document.pk, document.collection_id, vector) for pk, vector in vectors if vector is not None),
         embedder,
     )
     return [(pk, length) for pk, _, length in rows]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from retrieval import conf
-from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.ingest.chunking import chunker
 from retrieval.ingest.questions.by_rules import NAME as RULES
 from retrieval.models import Document, DocumentText, Embedder
@@ -19,7 +18,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunker.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        TOKEN_VECTORS_VERSION,
+        1,  # what was kept of token vectors until version 0.2: without it all documents would be read again
         embedder.name,
         document.collection.text_search_configuration,
         title,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 from django.db import transaction
@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.distribution.outage import is_node_lost
 from retrieval.exceptions import (
     DiskFull,
@@ -54,6 +53,9 @@ from retrieval.text.blocks.procedures import find_procedures
 from retrieval.text.blocks.rows import Row, rows_touching
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -161,13 +163,13 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
     fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
-    encodings: list[PassageEncoding] = []
+    vectors: list[Vectors] = []
     if with_vectors:
         texts = [
             chunker.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
         ]
-        encodings = _encode(document, texts, progress)
-    chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, encodings)
+        vectors = _embed(document, texts, progress)
+    chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, vectors)
     submit_members(document, extracted.members)
     before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
     tables = read_tables(extracted)
@@ -236,14 +238,14 @@ def _make_chunks(
     hashes: Sequence[str],
     language: str,
     fresh: Sequence[int],
-    encodings: Sequence[PassageEncoding],
+    vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """What is written of each passage; without ``encodings``, the fresh ones have no vectors yet."""
+    """What is written of each passage; without ``vectors``, the fresh ones have no vectors yet."""
     tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = conf.question_generator()
     block_rows = find_block_rows(extracted, [(chunk.start, chunk.end) for chunk in text_chunks])
     is_fresh = set(fresh)
-    encoding_of = dict(zip(fresh, encodings, strict=bool(encodings)))
+    vector_of = dict(zip(fresh, vectors, strict=bool(vectors)))
     return [
         NewChunk(
             start=chunk.start,
@@ -255,7 +257,7 @@ def _make_chunks(
             token_count=tokens[index],
             # A passage that is kept keeps its questions too: a model need not write them again.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language)) if index in is_fresh else (),
-            encoding=encoding_of.get(index),
+            vector=vector_of.get(index),
             blocks=block_rows[index],
         )
         for index, chunk in enumerate(text_chunks)
@@ -288,14 +290,15 @@ def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]])
     return [of_blocks + of_procedures for of_blocks, of_procedures in pairs]
 
 
-def _encode(document: Document, texts: list[str], progress: Progress | None) -> list[PassageEncoding]:
-    """One encoding a text, in order; progress goes to the caller and to the document's row."""
-    encodings: list[PassageEncoding] = []
+def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
+    """One vector a text, in order; progress goes to the caller and to the document's row."""
+    embedder = conf.embedder()
+    vectors: list[Vectors] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):
-        encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
+        vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
-            progress(len(encodings), len(texts))
-        percent = max(document.progress_percent, 99 * len(encodings) // len(texts))
+            progress(len(vectors), len(texts))
+        percent = max(document.progress_percent, 99 * len(vectors) // len(texts))
         if not document.write(progress_percent=percent, heartbeat_at=Now()):
             raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
-    return encodings
+    return vectors

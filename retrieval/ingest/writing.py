@@ -68,7 +68,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    unencoded = [ordinal for ordinal, new in added if new.encoding is None]
+    unencoded = [ordinal for ordinal, new in added if new.vector is None]
     if unencoded and not document.awaits_vectors:
         raise ValueError(f"New chunk {unencoded[0]} of document {document.pk} has no vector.")
     # What takes long is done before the statistics are locked, so that several documents are written at once.

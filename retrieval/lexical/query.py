@@ -14,7 +14,6 @@ from retrieval.lexical.pruning import Term
 from retrieval.lexical.statistics import by_configuration, collection_states, lexemes_of
 from retrieval.lexical.syntax import parse
 from retrieval.lexical.tsquery import all_of, quote
-from retrieval.lexical.words.decompounding import compound_expansions
 from retrieval.lexical.words.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 from retrieval.types import ANYBODY, Reader
@@ -28,9 +27,8 @@ COMMON_SHARE = 0.5
 class LexicalQuery:
     """A question in one text-search configuration.
 
-    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks, or knows
-    in compounds as well, to what may have been meant, nearest first: such a word's own lexeme is among them, not in
-    ``idf``. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
+    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
+    may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
     ``document_frequencies`` are those of all lexemes, expansions included. Each term weight that is stored is below
     ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and nothing stands in for; each would weigh
     ``unknown_weight``.
@@ -109,14 +107,13 @@ def build_queries(
     *,
     readers: Sequence[Reader] = (ANYBODY,),
     fuzzy: bool = True,
-    compounds: bool = True,
 ) -> list[LexicalQuery]:
     """One query for each text-search configuration among the collections; none where no lexeme is known or meant.
 
     Frequencies are summed over all the collections searched, so that scores from different ones can be compared.
-    With ``fuzzy``, words that none of them knows are expanded; with ``compounds``, words that are part of others, in
-    the languages that make such. Quoted words are meant as they are written. Words that stand only in documents which
-    one of the ``readers`` may not see are unknown, and nothing is expanded to them. Raises: InvalidQuery.
+    With ``fuzzy``, words that none of them knows are expanded. Quoted words are meant as they are written. Words that
+    stand only in documents which one of the ``readers`` may not see are unknown, and nothing is expanded to them.
+    Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -137,26 +134,12 @@ def build_queries(
     queries = []
     for configuration, pks in collections.items():
         expansions = _expand_unknown(unknown, configuration, pks, collection_ids, passages, readers)
-        in_compounds = {}
-        if compounds:
-            words = expand_identifiers(parsed.unquoted)
-            in_compounds = compound_expansions(
-                words, configuration, lexemes[configuration], pks, collection_ids, passages, readers
-            )
-        for typed, meant in in_compounds.items():
-            expansions[typed] = (*expansions.get(typed, ()), *meant)
-        # A word that compounds hold as well counts once, as the best of them.
-        regrouped = {expansion.lexeme for meant in in_compounds.values() for expansion in meant}
         known = {lexeme: frequencies[lexeme] for lexeme in lexemes[configuration] if lexeme in frequencies}
         held = known | {
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
         }
         if held:
-            idf = {
-                lexeme: inverse_document_frequency(frequency, passages)
-                for lexeme, frequency in known.items()
-                if lexeme not in regrouped
-            }
+            idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
             queries.append(
                 LexicalQuery(

@@ -84,7 +84,6 @@ class Bm25Ranker(Ranker):
             self._filters.collections,
             readers=self._filters.readers,
             fuzzy=tuned.fuzzy,
-            compounds=tuned.compounds,
         )
 
 

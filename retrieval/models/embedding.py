@@ -34,8 +34,7 @@ class ChunkEmbedding(models.Model):
 
     The column has no fixed width, so that two embedders can live side by side while the site moves from one to the
     other; each has an HNSW index of its own (see ``retrieval.dense.index``). Half precision changed no ranking figure
-    on any of the public test sets, and halves the index. ``token_signs`` serves late interaction (see
-    ``retrieval.dense.token_vectors``); None when the embedder gives no token vectors.
+    on any of the public test sets, and halves the index.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -43,7 +42,6 @@ class ChunkEmbedding(models.Model):
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="embeddings")
     vector = HalfVectorField()
-    token_signs = models.BinaryField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["chunk", "embedder"], name="one_vector_per_chunk_and_embedder")]

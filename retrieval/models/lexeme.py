@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models import F
-from django.db.models.functions import Left, Length, Reverse
+from django.db.models.functions import Left, Length
 
 from retrieval.models.collection import Collection
 
@@ -21,9 +21,8 @@ class Lexeme(models.Model):
         # What a misspelt word may have been: the lexemes that begin alike and are about as long.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
-            # The compounds of a word: the lexemes that begin with it, and those that end with it.
+            # The codes that begin with a part of one.
             models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
-            models.Index(F("collection"), OpClass(Reverse("lexeme"), "text_pattern_ops"), name="lexeme_end"),
         ]
 
     def __str__(self) -> str:

@@ -22,11 +22,6 @@ REFUSED_SEARCHES = Counter("ragsite_refused_searches", "Searches that were refus
 QUERY_ENCODINGS = Counter(
     "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
 )
-EXCERPT_ENCODINGS = Counter(
-    "ragsite_excerpt_encodings",
-    "Sentences, items and rows that an answer depended on, turned into vectors: by the embedder, or from memory.",
-    ["source"],
-)
 RETRIEVER_FAILURES = Counter(
     "ragsite_search_leg_failures", "Retrievers that failed or were late; the other one answered.", ["leg"]
 )
@@ -45,10 +40,6 @@ PROFILE_FAILURES = Counter(
 PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
-)
-PASSAGES_ENCODED = Counter(
-    "ragsite_answer_passages_encoded",
-    "Passages of answers whose token vectors the index lacked, and which were encoded while somebody waited.",
 )
 SEARCHES_BY_SERVER = Counter(
     "ragsite_searches_by_server", "Searches of a site with replicas, by the server that answered.", ["server"]

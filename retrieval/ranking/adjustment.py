@@ -1,7 +1,7 @@
-"""What comes on top of the fused score: favours for metadata, a reranker's opinion, and the neighbour boost.
+"""What comes on top of the fused score: favours for metadata, and a reranker's opinion.
 
-All are measured in the fused scores' own terms, so that a weight means the same with every method, and all are parts of
-a sum that the explanation shows.
+Both are measured in the fused scores' own terms, so that a weight means the same with every method, and both are parts
+of a sum that the explanation shows.
 """
 
 from __future__ import annotations
@@ -11,18 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from retrieval.ranking.normalization import spread, z_scores
 from retrieval.types import BoostScore, Candidate, MetadataBoost, RerankScore
 
 if TYPE_CHECKING:
     from retrieval.ranking.profile import ProfileSettings
-    from retrieval.types import Vectors
-
-# How many neighbours lift a candidate, and how much the nearer one counts more.
-NEIGHBOURS = 2
-LIKENESS_POWER = 4
 
 
 def boost(
@@ -94,45 +87,6 @@ def _reranked_alone(
         else:
             first.append(replace(chunk, rerank=opinion, score=score))
     return _ordered(first) + rest
-
-
-def boost_neighbours(ranked: Sequence[Candidate], weight: float, vectors: Mapping[int, Vectors]) -> list[Candidate]:
-    """The candidates lifted towards the scores of those they resemble most, best first.
-
-    Passages that resemble each other tend to answer the same questions (the cluster hypothesis), so that one between
-    two good ones deserves better than its own score. A candidate is lifted by ``weight``, from 0 to 1, of the distance
-    to the mean score of its NEIGHBOURS nearest candidates, the nearer counting more; none is ever lowered, so that the
-    best one stays the best. ``vectors`` holds unit vectors, shape (dimension,), by chunk id; a candidate without one
-    neither gets nor gives a boost, nor does one that was dropped.
-
-    Source: Diaz, "Regularizing Ad Hoc Retrieval Scores", CIKM 2005, from which it differs in never lowering.
-    """
-    taking_part = [chunk for chunk in ranked if chunk.chunk_id in vectors and not chunk.dropped]
-    if weight <= 0 or len(taking_part) < 2:
-        return list(ranked)
-    taking_part.sort(key=lambda chunk: chunk.chunk_id)
-    matrix = np.stack([vectors[chunk.chunk_id] for chunk in taking_part]).astype(np.float64)
-    likeness = np.maximum(matrix @ matrix.T, 0.0) ** LIKENESS_POWER
-    np.fill_diagonal(likeness, 0.0)
-    scores = np.array([chunk.score for chunk in taking_part])
-    rows = np.arange(len(scores))
-    total, weighted = np.zeros(len(scores)), np.zeros(len(scores))
-    for _ in range(NEIGHBOURS):
-        nearest = likeness.argmax(axis=1)
-        total += likeness[rows, nearest]
-        weighted += likeness[rows, nearest] * scores[nearest]
-        likeness[rows, nearest] = 0.0
-    means = np.divide(weighted, total, out=scores.copy(), where=total > 0)
-    gains = np.maximum(0.0, weight * (means - scores))
-    gained = dict(zip((chunk.chunk_id for chunk in taking_part), gains.tolist(), strict=True))
-    lifted = [
-        replace(chunk, score=math.fsum([chunk.score, gain]), support=gain)
-        if (gain := gained.get(chunk.chunk_id, 0.0))
-        else chunk
-        for chunk in ranked
-    ]
-    dropped = [chunk for chunk in lifted if chunk.dropped]
-    return _ordered([chunk for chunk in lifted if not chunk.dropped]) + dropped
 
 
 def _holds(found: object, wanted: object) -> bool:

@@ -2,11 +2,8 @@
 
 Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the
 retrievers, plus the bonus where a method has one. A chunk that a retriever did not return is worth nothing there,
-except to `zscore`, `contrast` and `adaptive`: they are given both scores of every candidate, and take the retriever's
-lowest for one that is not known. Ties are broken by chunk id.
-
-`contrast` is `zscore` with a weight for each question: the lexical share is multiplied by the contrast of its scores,
-so that keywords decide where they tell passages apart (names, codes, rare words), and meaning where they do not.
+except to `zscore` and `adaptive`: they are given both scores of every candidate, and take the retriever's lowest for
+one that is not known. Ties are broken by chunk id.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from retrieval.ranking.normalization import contrast, min_max, z_scores
+from retrieval.ranking.normalization import min_max, z_scores
 from retrieval.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
@@ -41,7 +38,7 @@ def fuse(
     """All candidates, best first: what the rankings list, and ``others``.
 
     ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation,
-    and only `zscore`, `contrast` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
+    and only `zscore` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
     the other one's order stands.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
@@ -52,8 +49,6 @@ def fuse(
     candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
     worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
-    if plan.method is SearchMethod.CONTRAST and len(listed) > 1:
-        weights[Retriever.LEXICAL] *= contrast(_completed(known[Retriever.LEXICAL], candidates).values())
     silent = dict.fromkeys(Retriever, SILENT)
     fused = []
     for chunk_id in candidates:
@@ -113,7 +108,7 @@ def _worth(
             return {chunk_id: reciprocal_rank(chunk.rank, plan.settings.rrf_k) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
-        case SearchMethod.ZSCORE | SearchMethod.CONTRAST | SearchMethod.ADAPTIVE:
+        case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
             return z_scores(_completed(known, candidates))
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:
             return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}

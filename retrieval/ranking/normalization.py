@@ -40,13 +40,3 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return dict.fromkeys(scores, 0.0)
     return {key: (score - mean) / deviation for key, score in scores.items()}
-
-
-def contrast(scores: Collection[float]) -> float:
-    """How far non-negative scores stand apart: their standard deviation over their mean; 0 for none, or for zeros.
-
-    Also known as the coefficient of variation. BM25 scores that hardly differ say little about which passage is the
-    right one; a few that tower above the rest say much.
-    """
-    mean = math.fsum(scores) / len(scores) if scores else 0.0
-    return spread(scores) / mean if mean > 0 else 0.0

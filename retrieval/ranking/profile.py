@@ -35,8 +35,6 @@ METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
     SearchMethod.RRF: RetrieverWeights(1.0, 1.0),
     SearchMethod.LINEAR: RetrieverWeights(0.5, 0.5),
     SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
-    # The lexical share is multiplied by the contrast of its scores, which is 0.7 for a typical question.
-    SearchMethod.CONTRAST: RetrieverWeights(0.65, 0.35),
     SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
 }
 # Methods that ask one retriever alone.
@@ -56,7 +54,7 @@ class ProfileSettings:
     """All that shapes a search and its context. Raises: ImproperProfile."""
 
     method: SearchMethod = setting(
-        SearchMethod.CONTRAST, RANKING, _("Method"), _("How the two lists become one."), replay=True
+        SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."), replay=True
     )
     weights: RetrieverWeights | None = setting(
         None,
@@ -92,15 +90,6 @@ class ProfileSettings:
         methods=frozenset({SearchMethod.WEIGHTED}),
         as_published=0.1,
     )
-    neighbour_support: float = setting(
-        0.35,
-        RANKING,
-        _("Support of neighbours"),
-        _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
-        bounds=(0, 1),
-        replay=True,
-        as_published=0.0,
-    )
     score_threshold: float | None = setting(
         None,
         RANKING,
@@ -115,12 +104,6 @@ class ProfileSettings:
         RANKING,
         _("Forgive typing errors"),
         _("Words that no document has are replaced by words that differ by a letter or two."),
-    )
-    compounds: bool = setting(
-        True,
-        RANKING,
-        _("Take compounds apart"),
-        _("In Dutch and German, words also find compounds of them, and compounds their parts."),
     )
     reformulate: bool = setting(
         True,

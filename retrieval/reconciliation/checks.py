@@ -18,13 +18,11 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.loading import is_loading
 from retrieval.distribution.tables import is_distributed
 from retrieval.ingest.writing import weighting
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
-from retrieval.protocols import TokenEmbedder
 
 # Files are stored before the row that names them is committed: a young one may be about to get its row.
 ORPHANED_AFTER = timedelta(hours=1)
@@ -145,10 +143,8 @@ def awaited(chunks: QuerySet[Chunk]) -> QuerySet[Chunk]:
 
 
 def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:
-    """Chunks without a vector of the embedder, or without those of its tokens where it gives them."""
+    """Chunks without a vector of the embedder."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
-    if isinstance(conf.embedder(), TokenEmbedder):
-        encoded = encoded.filter(token_signs__isnull=False)
     return chunks.filter(~Exists(encoded))
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from retrieval.encoders.graph import Precision
-    from retrieval.types import Candidates
 
 RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""
@@ -79,9 +78,9 @@ class CrossEncoder(Reranker):
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
 
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> dict[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
-        texts = load_texts(candidates.chunk_ids)
+        texts = load_texts(chunk_ids)
         scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         return dict(zip(texts, scores, strict=True))
 

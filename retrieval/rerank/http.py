@@ -20,7 +20,6 @@ from retrieval.protocols import Reranker
 from retrieval.rerank.texts import load_texts
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.resilience.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
-from retrieval.types import Candidates
 
 logger = logging.getLogger(__name__)
 
@@ -109,11 +108,11 @@ class HttpReranker(Reranker):
         self.model = model
         self._breaker = Breaker("reranker")
 
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> dict[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
         try:
             with self._breaker.call(RerankFailed):
-                texts = load_texts(candidates.chunk_ids)
+                texts = load_texts(chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         except Open as error:
             raise RerankFailed(str(error)) from None

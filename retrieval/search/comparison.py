@@ -205,8 +205,6 @@ def _parts(candidate: Candidate) -> list[Part]:
         parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
     if candidate.rerank is not None:
         parts.append(Part(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
-    if candidate.support and not alone:
-        parts.append(Part(_t("support"), "support", candidate.support))
     return parts
 
 

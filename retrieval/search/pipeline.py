@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +28,7 @@ from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
 from retrieval.observability.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
 from retrieval.observability.tracing import annotate, span
-from retrieval.ranking.adjustment import boost, boost_neighbours
+from retrieval.ranking.adjustment import boost
 from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import RetrieverScores, add_searches, fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
@@ -48,7 +48,6 @@ from retrieval.types import (
     Retriever,
     SearchFilters,
     SearchMethod,
-    StoredChunk,
     Turn,
 )
 
@@ -179,10 +178,10 @@ def _search(
     texts = [searched, joined] if joined else [searched]
     asked = run_retrievers(texts, filters, plan)
     watch.lap("legs")
-    stored, known = look_up(asked, plan)
+    known = look_up(asked, plan)
     answered = _answered(texts, asked, known)
     watch.lap("scores")
-    ordered, rerank_trace = _order(answered, stored, plan, watch)
+    ordered, rerank_trace = _order(answered, plan, watch)
     candidates = _cut(ordered, plan, known)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -277,9 +276,9 @@ def _answered(
 
 
 def _order(
-    searches: Sequence[_Search], stored: Mapping[int, StoredChunk], plan: SearchPlan, watch: Stopwatch
+    searches: Sequence[_Search], plan: SearchPlan, watch: Stopwatch
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata, reranked, and boosted by their neighbours."""
+    """The candidates, best first: fused, boosted by their metadata, and reranked."""
     tuned = plan.settings
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
@@ -294,17 +293,11 @@ def _order(
     watch.lap("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
-        answered = [ranking.retriever for each in searches for ranking in each.rankings]
         wordings = {parse(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
-            fused, rerank_trace = reranked(wordings, fused, tuned, answered, stored)
+            fused, rerank_trace = reranked(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
-    # To what a reranker decides alone, nothing is added.
-    vectors = {pk: chunk.vector for pk, chunk in stored.items() if len(chunk.vector)}
-    if tuned.neighbour_support and vectors and not any(each.rerank and each.rerank.alone for each in fused):
-        fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
-        watch.lap("support")
     return fused, rerank_trace
 
 

@@ -154,7 +154,6 @@ def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
         method=SearchMethod.VECTOR,
         score_threshold=plan.settings.score_threshold if plan.method is SearchMethod.VECTOR else None,
         reranker=NO_RERANKER,
-        neighbour_support=0.0,
     )
     return replace(plan, settings=tuned, weights=METHOD_WEIGHTS[SearchMethod.VECTOR])
 

@@ -5,57 +5,42 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
 from retrieval.database.servers import give_connections_back
 from retrieval.exceptions import RerankFailed, RerankLate
-from retrieval.lexical.syntax import parse
 from retrieval.observability.metrics import RERANK_FAILURES
 from retrieval.ranking.adjustment import rerank
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
-from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
-from retrieval.types import Candidate, Candidates, Retriever, StoredChunk
+from retrieval.search.trace import RerankTrace, StageStatus
+from retrieval.types import Candidate
 
 logger = logging.getLogger(__name__)
 
-AnyTrace = TypeVar("AnyTrace", bound=SearchTrace)
-
 
 def reranked(
-    queries: Mapping[str, float],
-    fused: list[Candidate],
-    settings: ProfileSettings,
-    answered: Sequence[Retriever],
-    stored: Mapping[int, StoredChunk],
+    queries: Mapping[str, float], fused: list[Candidate], settings: ProfileSettings
 ) -> tuple[list[Candidate], RerankTrace]:
     """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
 
     ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
-    A reranker that builds on a retriever which is not among ``answered`` is left out: that retriever's failure, or its
-    being switched off, is what is announced. ``stored`` is what has been read of the candidates.
     """
     started = time.perf_counter()
     name, depth = settings.reranker, settings.rerank_depth
     head = [candidate.chunk_id for candidate in fused[:depth]]
-    candidates = Candidates(head, {pk: stored[pk] for pk in head if pk in stored})
 
     def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         return RerankTrace(name, status, judged, settings.rerank_weight, depth, milliseconds, error)
 
     try:
-        builds_on = conf.reranker(name).builds_on
-        if builds_on is not None and builds_on not in answered:
-            return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} retriever, which did not answer.")
         seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
-        judging = deadline.Stage(threads, partial(_judge, queries, candidates, name, seconds))
+        judging = deadline.Stage(threads, partial(_judge, queries, head, name, seconds))
         judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
@@ -75,33 +60,14 @@ def reranked(
     return fused, failed
 
 
-def _judge(queries: Mapping[str, float], candidates: Candidates, reranker: str, seconds: float) -> dict[int, float]:
+def _judge(queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str, seconds: float) -> dict[int, float]:
     ends_at = time.monotonic() + seconds
     try:
         judged = [
-            (weight, conf.reranker(reranker).score(query, candidates, max(0.0, ends_at - time.monotonic())))
+            (weight, conf.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
             for query, weight in queries.items()
         ]
-        in_all = set(candidates.chunk_ids).intersection(*(scores for _, scores in judged))
+        in_all = set(chunk_ids).intersection(*(scores for _, scores in judged))
         return {pk: sum(weight * scores[pk] for weight, scores in judged) for pk in in_all}
     finally:
         give_connections_back()
-
-
-def with_word_matches(trace: AnyTrace) -> AnyTrace:
-    """The trace, which then says of each passage kept which of its words met the question's.
-
-    Worked out when somebody looks, not with each search. As it was when the reranker compares no words; when they
-    cannot be told any more, ``rerank`` has a ``note`` that says why.
-    """
-    if trace.rerank is None or trace.rerank.status is not StageStatus.OK:
-        return trace
-    kept = [candidate.chunk_id for candidate in trace.candidates if candidate.rank is not None]
-    try:
-        matches = conf.reranker(trace.rerank.reranker).word_matches(parse(trace.query).text, kept)
-    except (RerankFailed, ImproperlyConfigured) as error:
-        return replace(trace, rerank=replace(trace.rerank, note=str(error)))
-    if matches is None:
-        return trace
-    candidates = [replace(each, word_matches=tuple(matches.get(each.chunk_id, ()))) for each in trace.candidates]
-    return replace(trace, candidates=tuple(candidates))

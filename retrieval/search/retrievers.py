@@ -116,10 +116,8 @@ class Known:
     word_shares: Mapping[int, float] = field(default_factory=dict)
 
 
-def look_up(
-    searches: Sequence[list[RetrieverResult]], plan: SearchPlan
-) -> tuple[Mapping[int, StoredChunk], list[Known]]:
-    """What the index stores of all candidates, by one statement, and for each search what is known of them by it.
+def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
+    """One look at the index for all that ranking and the explanation need of the candidates, for each search.
 
     When it fails, the lists stand as they are: nothing is known, and the traces in ``searches`` have an ``error`` that
     says so.
@@ -127,7 +125,7 @@ def look_up(
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
     if not everything:
-        return {}, [Known() for _ in searches]
+        return [Known() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
     try:
@@ -136,7 +134,6 @@ def look_up(
                 sorted(everything),
                 vector_ranker.embedder_id if vector_ranker is not None else None,
                 terms=Retriever.LEXICAL in rankers,
-                signs=plan.settings.is_reranked,
             )
     except DatabaseError as error:
         for results in searches:
@@ -146,8 +143,8 @@ def look_up(
                     logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
-        return {}, [Known() for _ in searches]
-    return stored, [_known(results, stored) for results in searches]
+        return [Known() for _ in searches]
+    return [_known(results, stored) for results in searches]
 
 
 def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:

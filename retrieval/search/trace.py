@@ -56,10 +56,7 @@ class RetrieverTrace:
 
 @dataclass(frozen=True, slots=True)
 class RerankTrace:
-    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers.
-
-    ``note`` says why the words that met cannot be told any more.
-    """
+    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers."""
 
     reranker: str
     status: StageStatus
@@ -68,7 +65,6 @@ class RerankTrace:
     depth: int
     milliseconds: float
     error: str = ""
-    note: str = field(default="", metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

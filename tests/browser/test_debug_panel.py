@@ -33,7 +33,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     site.sign_in(page)
     turn = ask(page, QUESTION)
     panel = open_panel(turn)
-    expect(fact(panel, "Search method")).to_have_text("contrast")
+    expect(fact(panel, "Search method")).to_have_text("zscore")
     expect(fact(panel, "Query class")).to_have_text(re.compile(r"^\w+$"))
     expect(fact(panel, "Passages that match the words")).to_have_text(re.compile(r"^\d+ counted now$"))
     expect(panel.locator("table .status:not(.sentences .status)")).to_have_text(["ok", "ok", "ok"])
@@ -85,7 +85,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     panel = page.locator(".debug")
     expect(panel).not_to_have_attribute("open", "")
     open_panel(page.locator(".turn"))
-    expect(fact(panel, "Search method")).to_have_text("contrast")
+    expect(fact(panel, "Search method")).to_have_text("zscore")
 
 
 def test_a_replay_shows_the_difference(site: Site, page: Page, complaints: Complaints) -> None:
@@ -101,7 +101,7 @@ def test_a_replay_shows_the_difference(site: Site, page: Page, complaints: Compl
     form.get_by_label("Method").select_option("lexical")
     form.get_by_label("Write the answer too").select_option("quoted")
     search.click()
-    expect(result.locator(".replay-change")).to_have_text("Method: contrast → lexical")
+    expect(result.locator(".replay-change")).to_have_text("Method: zscore → lexical")
     expect(result).not_to_contain_text("Nothing was changed")
     moves = result.locator(".moves tbody tr")
     expect(moves.filter(has_text="comes in").first).to_be_visible()

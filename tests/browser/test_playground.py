@@ -40,7 +40,7 @@ def two_versions(own_site: Site) -> tuple[int, int]:
         SearchProfile.objects.all().delete()
         profile = SearchProfile.objects.create(slug="parts", name="Parts catalogue")
         boosts = (MetadataBoost("department", "service", 0.5),)
-        words = ProfileSettings(method=SearchMethod.LEXICAL, top_k=6, neighbour_support=0, metadata_boosts=boosts)
+        words = ProfileSettings(method=SearchMethod.LEXICAL, top_k=6, metadata_boosts=boosts)
         meaning = ProfileSettings(method=SearchMethod.VECTOR, top_k=6)
         return (
             profiles.add_version(profile, words, note="by words alone, for part numbers").pk,

@@ -134,7 +134,7 @@ def test_the_commands_answer_in_json_and_in_words(demo: None, capsys: pytest.Cap
     found = json.loads(capsys.readouterr().out)
     assert len(found["results"]) == 3
     assert {hit["document"]["collection"] for hit in found["results"]} == {"parts"}
-    assert found["trace"]["search_method"] == "contrast"
+    assert found["trace"]["search_method"] == "zscore"
 
     call_command("ask", "Which seal kit fits the MX-9920-W?")
     shown = capsys.readouterr().out

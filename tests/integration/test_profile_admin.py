@@ -29,14 +29,14 @@ ADD = f"{CHANGELIST}add/"
 PLAYGROUND = f"{CHANGELIST}playground/"
 RRF = ProfileSettings(method=SearchMethod.RRF)
 # Without what moves passages beyond their two scores.
-PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, neighbour_support=0)
+PLAIN = ProfileSettings(method=SearchMethod.ZSCORE)
 
 
 class Backwards(Reranker):
     """A reranker that turns the list around, and is sure of it."""
 
-    def score(self, query, candidates, timeout_seconds):
-        return {pk: float(place) for place, pk in enumerate(candidates.chunk_ids)}
+    def score(self, query, chunk_ids, timeout_seconds):
+        return {pk: float(place) for place, pk in enumerate(chunk_ids)}
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from retrieval.search import profiles
 from retrieval.types import SearchMethod
 
 # By words alone, so that a question in other words than the document's is not found.
-BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", neighbour_support=0, fuzzy=False)
-BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none", neighbour_support=0)
+BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", fuzzy=False)
+BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none")
 DOCUMENTS = {
     "pump.md": "# Pump\n\nThe circulation pump weighs 3450 grams and moves water through the radiators.",
     "valve.md": "# Valve\n\nA ball valve closes with a quarter turn of its lever.",

@@ -32,7 +32,7 @@ def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: A
         "text": text,
         "status": Answer.Status.COMPLETED,
         "completed_at": timezone.now(),
-        "search_method": "contrast",
+        "search_method": "zscore",
         "sources": [payloads.source(source(marker, content)) for marker, content in enumerate(contents, start=1)],
     }
     return Answer.objects.create(conversation=Conversation.objects.create(visitor="v"), **{**values, **changed})

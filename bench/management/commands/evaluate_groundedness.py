@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,8 @@ from bench.groundedness.labelled import (
     word_share,
 )
 from bench.statistics import auroc, auroc_interval
-from chat.grounding.support.scorer import SupportReason, SupportScorer
-from chat.grounding.verification import current_scorer
+from chat.grounding.support.scorer import SupportReason
 from evaluation.exceptions import EvaluationError
-from retrieval.exceptions import RetrievalError
 from retrieval.management.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -55,7 +52,6 @@ class Command(BaseCommand):
             metavar="FILE",
             help='JSON lines: {"passages", "answer", "hallucinated"}, and "spans" of what is marked, as RAGTruth has.',
         )
-        parser.add_argument("--words-only", action="store_true", help="As with an embedder without token vectors.")
         parser.add_argument(
             "--cross-validate",
             action="store_true",
@@ -79,11 +75,10 @@ class Command(BaseCommand):
         try:
             answers = read_labelled_answers(options["file"])
             altered = {folder: altered_statements(folder, options["limit"]) for folder in options["altered"]}
-            make_scorer = partial(SupportScorer, encode=None) if options["words_only"] else current_scorer()
-            judged = judge_answers(answers, make_scorer, progress.show)
+            judged = judge_answers(answers, progress.show)
             refitted = (fitted_weights(judged), cross_validated(judged)) if options["cross_validate"] else None
-            told = {folder.name: areas(made, make_scorer, progress.show) for folder, made in altered.items()}
-        except (EvaluationError, RetrievalError, ValueError) as error:
+            told = {folder.name: areas(made, progress.show) for folder, made in altered.items()}
+        except (EvaluationError, ValueError) as error:
             raise CommandError(str(error)) from error
         finally:
             progress.clear()

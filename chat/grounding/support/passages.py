@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from chat.grounding.support.assertions import Assertion
 from chat.grounding.words import numbers_held, pairs, stems_in_order
 from retrieval.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from retrieval.types import Vectors
 
 PHRASE_REACH = 2
 """Two words stand together when at most one other that carries meaning is between them."""
@@ -48,17 +44,12 @@ class EvidenceSentence:
 
 @dataclass(frozen=True)
 class EvidencePassage:
-    """A numbered passage. ``title`` holds what is known of the whole of it: its document and section.
-
-    ``vectors_within`` gives the vectors of its tokens between two of its sentences' offsets, shape (tokens, dimension);
-    None where its sentences have to be encoded.
-    """
+    """A numbered passage. ``title`` holds what is known of the whole of it: its document and section."""
 
     marker: int
     text: str
     sentences: tuple[EvidenceSentence, ...]
     title: str = ""
-    vectors_within: Callable[[int, int], Vectors] | None = field(default=None, compare=False)
 
     @cached_property
     def title_stems(self) -> frozenset[str]:

@@ -20,7 +20,6 @@ from retrieval.ranking.setting import SECTIONS
 from retrieval.types import SearchMethod
 
 METHOD_NAMES = {
-    SearchMethod.CONTRAST: _("contrast: zscore, with more say for words the clearer their scores tell passages apart"),
     SearchMethod.ZSCORE: _("zscore: both scores, standardised and added"),
     SearchMethod.RRF: _("rrf: reciprocal ranks, added"),
     SearchMethod.LINEAR: _("linear: both scores, scaled to 0–1 and added"),

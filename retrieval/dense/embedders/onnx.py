@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from retrieval.dense.embedders import model_cache
-from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
+from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, multiplies_bytes_exactly
 from retrieval.encoders.session import open_session, text_inputs
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.protocols import TextEmbedder, TokenEmbedder
+from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from retrieval.dense.embedders.sentence_model import Prompts, SentenceModel
-    from retrieval.dense.token_vectors import TokenEncoding, Tokens
     from retrieval.encoders.graph import Precision
     from retrieval.types import Vectors
 
@@ -58,6 +57,7 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
     """
 
+    is_local = True
     prompts: Prompts
     graph_path: Path
 
@@ -166,8 +166,8 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
             ) from error
 
 
-class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
-    """A sentence-transformers model, read with the `tokenizers` library; it also gives vectors of tokens."""
+class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime]):
+    """A sentence-transformers model, read with the `tokenizers` library."""
 
     def model(self) -> SentenceModel:
         """The files, read or verified now. Raises: ImproperEmbedder."""
@@ -180,22 +180,6 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
     def load_tokenizer(self) -> Tokenizer:
         """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
         raise NotImplementedError
-
-    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        """What `embed_documents` returns, with the vectors of the tokens from the same pass.
-
-        Raises: EmbeddingFailed, ImproperEmbedder.
-        """
-        runtime, prompt = self._opened(), self.prompts.document
-        return self._each(lambda text: runtime.tokens(text, prompt), texts)
-
-    def encode_query(self, text: str) -> TokenEncoding:
-        return self._opened().tokens(text, self.prompts.query)
-
-    def tokenize(self, text: str) -> Tokens:
-        """The text's word pieces, without running the model; those that `encode` has vectors for."""
-        runtime, prompt = self._opened(), self.prompts.document
-        return runtime.own_tokens(runtime.encode(text, prompt), text, prompt)[0]
 
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
         truncating, counter = self.load_tokenizer(), self.load_tokenizer()
@@ -214,7 +198,6 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
             counter=counter,
             lowercase=model.lowercase,
             max_tokens=model.max_tokens,
-            is_wordpiece=is_wordpiece(counter),
         )
 
     def build_graph(self) -> bytes:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.encoders.session import well_formed
 from retrieval.exceptions import EmbeddingFailed
 
@@ -28,9 +27,6 @@ COUNTED_AT_ONCE = 256
 HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 """What exporters call the last layer."""
 
-WORD_MARKS = ("▁", "Ġ")
-"""How pieces begin that begin a word, where it is not WordPiece that cut them."""
-
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
@@ -47,7 +43,6 @@ class EmbeddingRuntime:
     lowercase: bool
     max_tokens: int
     hidden: str
-    is_wordpiece: bool
 
     def encode(self, text: str, prompt: str = "") -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
@@ -64,43 +59,6 @@ class EmbeddingRuntime:
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         return self.run(["sentence_embedding"], self.encode(text, prompt))[0]
-
-    def tokens(self, text: str, prompt: str) -> TokenEncoding:
-        encoding = self.encode(text, prompt)
-        sentence, vectors = self.run(["sentence_embedding", "token_embeddings"], encoding)
-        tokens, places = self.own_tokens(encoding, text, prompt)
-        vectors = vectors[places]
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return TokenEncoding(
-            vector=sentence,
-            tokens=tokens,
-            token_vectors=vectors / lengths,
-        )
-
-    def own_tokens(self, encoding: Encoding, text: str, prompt: str) -> tuple[Tokens, slice]:
-        """The text's tokens, without special ones and the prompt's, and where they stand among all.
-
-        Pieces are written as WordPiece writes them, whatever the tokenizer: "##" before what goes on with a word.
-        """
-        special = encoding.special_tokens_mask
-        start, end = 0, len(special)
-        while start < end and (special[start] or (prompt and encoding.offsets[start][1] <= len(prompt))):
-            start += 1
-        while end > start and special[end - 1]:
-            end -= 1
-        spans = encoding.offsets[start:end]
-        if prompt:
-            spans = [(max(0, left - len(prompt)), max(0, right - len(prompt))) for left, right in spans]
-        if self.is_wordpiece:
-            pieces = encoding.tokens[start:end]
-        else:
-            bare = [not piece.strip("".join(WORD_MARKS)) for piece in encoding.tokens[start:end]]
-            spans = [
-                (left, left) if is_bare else _without_blanks(text, left, right)
-                for (left, right), is_bare in zip(spans, bare, strict=True)
-            ]
-            pieces = [_wordpiece(text, *span) for span in spans]
-        return Tokens(pieces=tuple(pieces), spans=tuple(spans)), slice(start, end)
 
     def run(self, outputs: list[str], encoding: Encoding) -> list[Vectors]:
         """The outputs named, without the dimension of the one text. Raises: EmbeddingFailed."""
@@ -132,22 +90,6 @@ def hidden_output(session: Any) -> str:
     if not found:
         raise ValueError(f"it gives {', '.join(outputs)}, and no vector for each token")
     return found[0]
-
-
-def is_wordpiece(tokenizer: Tokenizer) -> bool:
-    return not any(mark in piece for piece in tokenizer.encode("a a").tokens for mark in WORD_MARKS)
-
-
-def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start : start + 1].isspace():
-        start += 1
-    return start, end
-
-
-def _wordpiece(text: str, start: int, end: int) -> str:
-    """The characters as a WordPiece in lower case: after "##" when they go on with a word."""
-    goes_on = start > 0 and text[start - 1 : start].isalnum() and text[start : start + 1].isalnum()
-    return ("##" if goes_on else "") + text[start:end].lower()
 
 
 def multiplies_bytes_exactly() -> bool:

@@ -18,7 +18,6 @@ from retrieval import conf
 from retrieval.database.servers import connection
 from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_in
 from retrieval.lexical.tsquery import quote
-from retrieval.lexical.words.decompounding import known_parts
 from retrieval.lexical.words.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
 from retrieval.lexical.words.seen import chunks_seen
 from retrieval.lexical.words.spelling import LONGEST_TERM, allowed_edits, edit_distances
@@ -57,15 +56,7 @@ class CollectionVocabulary:
         known = document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
-        unknown = unknown_terms(spoken, configurations, known)
-        if not unknown:
-            return []
-        compounds = {
-            word
-            for configuration, collections in self._configurations.items()
-            for word in known_parts(unknown, configuration, collections, self._readers)
-        }
-        return [word for word in unknown if word.lower() not in compounds]
+        return list(unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
         # A model's tokenizer has the frequent words of its languages whole, and no misspelt ones.

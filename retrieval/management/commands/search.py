@@ -16,7 +16,6 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.access import everything
 from retrieval.search.metadata import date_range, validated_any_of
 from retrieval.search.pipeline import search
-from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
 from retrieval.types import SILENT, SearchMethod
 
@@ -58,7 +57,7 @@ class Command(PreparedCommand):
             )
         except RetrievalError as error:
             raise CommandError(str(error)) from error
-        trace = with_word_matches(result.trace)
+        trace = result.trace
         if options["json"]:
             printed = {"results": [hit_as_json(hit) for hit in result.hits], "trace": to_json(trace)}
             self.stdout.write(json.dumps(printed, ensure_ascii=False))
@@ -90,7 +89,6 @@ class Command(PreparedCommand):
         if trace.rerank is not None:
             detail = f": {trace.rerank.error}" if trace.rerank.error else f", {trace.rerank.judged} passages"
             self.stdout.write(f"{trace.rerank.reranker} {trace.rerank.status}{detail}")
-        words = {candidate.chunk_id: candidate.word_matches for candidate in trace.candidates}
         for hit in hits:
             candidate = hit.candidate
             ranks = "  ".join(
@@ -102,7 +100,6 @@ class Command(PreparedCommand):
             added = {"both retrievers": candidate.bonus, **{each.name: each.contribution for each in candidate.boosts}}
             if candidate.rerank is not None:
                 added[f"rerank (was #{candidate.rerank.rank_before})"] = candidate.rerank.contribution
-            added["neighbours"] = candidate.support
             more = "".join(f"  {name} {contribution:+.4f}" for name, contribution in added.items() if contribution)
             passage = hit.passage
             place = " › ".join(filter(None, [passage.document_title, passage.section]))
@@ -112,9 +109,6 @@ class Command(PreparedCommand):
                 self.stdout.write(f'    "{each.query}": #{each.rank or "-"} ({each.score:.4f}) x {each.weight:g}')
             if candidate.matched_terms:
                 self.stdout.write(f"    terms: {', '.join(candidate.matched_terms)}")
-            if met := words[candidate.chunk_id]:
-                pairs = (f"{match.word}→{match.met} {match.similarity:.2f}" for match in met)
-                self.stdout.write(f"    words: {', '.join(pairs)}")
             self.stdout.write(f"    {' '.join(passage.content.split())[:200]}")
         stages = ", ".join(f"{stage} {milliseconds:.1f}" for stage, milliseconds in trace.timings_ms.items())
         self.stdout.write(f"\nmilliseconds: {stages}")

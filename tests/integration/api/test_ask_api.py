@@ -60,7 +60,7 @@ def test_an_answer_cites_what_it_says(api, handbook):
     assert {"statements", "confidence", "completed_question", "usage", "repeats"} <= set(body)
     assert "25 days" in body["answer"]
     assert body["refused"] is False
-    assert body["search_method"] == "contrast"
+    assert body["search_method"] == "zscore"
     assert body["degraded"] == []
     citation = body["citations"][0]
     assert set(citation) >= {"marker", "chunk_id", "document", "section", "page", "quote", "start", "end", "support"}

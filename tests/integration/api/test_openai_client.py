@@ -109,7 +109,7 @@ def test_a_completion_is_a_cited_answer(client: Callable[..., OpenAI], site: Web
     assert beside["refused"] is False
     assert beside["citations"] == choice.message.citations  # type: ignore[attr-defined]
     assert beside["sources"][0]["marker"] == 1
-    assert beside["search_method"] == "contrast"
+    assert beside["search_method"] == "zscore"
     assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
     with rows():
         answer = Answer.objects.get(pk=beside["answer_id"])

@@ -37,7 +37,7 @@ def schema() -> dict[str, Any]:
 def answer(staff: User) -> Answer:
     conversation = Conversation.objects.create(owner=staff, title="The pump")
     made = Answer.objects.create(
-        conversation=conversation, question="How heavy?", text="Heavy.", status="completed", search_method="contrast"
+        conversation=conversation, question="How heavy?", text="Heavy.", status="completed", search_method="zscore"
     )
     Feedback.objects.create(answer=made, helpful=True)
     return made

@@ -72,7 +72,7 @@ def test_the_json_has_the_documented_form(folder):
     assert list(one) == ["name", "documents", "queries", "methods"]
     assert (one["name"], one["documents"], one["queries"]) == ("tiny_set", 5, 3)
     assert set(one["methods"]) == {
-        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "contrast", "adaptive", "default",
+        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive", "default",
     }  # fmt: skip
     for name, method in one["methods"].items():
         compared = {"ndcg@10_minus_rrf"} if name != "rrf" else set()

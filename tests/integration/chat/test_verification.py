@@ -1,19 +1,13 @@
-"""What a marker is taken to stand for, and how far a sentence is supported, with the embedder that ships."""
+"""What a marker is taken to stand for, and how far a sentence is supported."""
 
 from __future__ import annotations
-
-import logging
 
 import pytest
 
 from chat.grounding.citations import find_markers
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement
-from retrieval import conf
-from retrieval.protocols import TokenEmbedder
-from tests.support.contexts import source
-
-pytestmark = pytest.mark.django_db
+from tests.unit.chat.grounding.test_evidence import source
 
 CONTENT = """Before the work:
 
@@ -133,34 +127,3 @@ def test_what_claims_nothing_is_not_marked() -> None:
 def test_another_language_than_the_source_is_not_measured() -> None:
     (statement,) = checked("De pomp weegt 3450 gram en dat is niet veel voor een pomp van deze soort [1].")
     assert (statement.support, statement.supported, statement.reasons) == (None, None, ())
-
-
-def test_an_embedder_that_is_away_does_not_end_the_answer(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    from retrieval.exceptions import EmbeddingFailed
-
-    class Away(TokenEmbedder):
-        name, dimension, max_tokens = "all-MiniLM-L6-v2/int8", 384, 256
-
-        def _fail(self, texts: object) -> None:
-            raise EmbeddingFailed("The embedding server does not answer.")
-
-        embed_documents = embed_query = count_tokens = encode = tokenize = _fail
-
-    monkeypatch.setattr(conf, "embedder", Away)
-    with caplog.at_level(logging.WARNING, "chat.grounding.verification"):
-        found = verify("The pump's weighing is 3450 grams [1]. The pump must not run dry. [1]", [source(CONTENT)])
-    assert "was not measured" in caplog.text
-    assert [citation.quote for citation in found.citations] == ["It weighs 3450 grams.", "The pump must not run dry."]
-    assert [citation.support for citation in found.citations] == [None, 1.0]
-    assert [(each.support, each.supported) for each in found.statements] == [(None, None), (1.0, True)]
-
-
-def test_an_embedder_without_token_vectors_leaves_it_to_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Plain:
-        name, dimension, max_tokens = "plain", 3, 256
-
-    monkeypatch.setattr(conf, "embedder", Plain)
-    statements = checked("The pump's weight is 3450 grams. [1] It glows green in the dark at night. [1]")
-    assert [each.supported for each in statements] == [True, False]

@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from retrieval import conf
 from retrieval.dense import loading, reembedding
-from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import index_name
 from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
 from retrieval.ingest import pipeline, submission
@@ -106,12 +108,16 @@ def test_whoever_encoded_before_the_exchange_writes_after_it(
 
     submitted = submission.submit(library, "late.md", b"# Late\n\nThe late one is blue.", enqueue=False)
 
-    def encode(texts: Sequence[str]) -> list[PassageEncoding]:
-        encodings = encode_passages(texts)
-        load_vectors(no_report)
-        return encodings
+    embed, begun = conf.embedder().embed_documents, threading.Event()
 
-    monkeypatch.setattr(pipeline, "encode_passages", encode)
+    def embed_and_load(texts: Sequence[str]) -> np.ndarray:
+        vectors = embed(texts)
+        if not begun.is_set():
+            begun.set()
+            load_vectors(no_report)
+        return vectors
+
+    monkeypatch.setattr(conf.embedder(), "embed_documents", embed_and_load)
     pipeline.ingest(submitted.document.pk)
     assert ChunkEmbedding.objects.filter(embedder=active()).count() == Chunk.objects.count() == 4
     assert check() == []

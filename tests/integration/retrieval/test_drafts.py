@@ -24,7 +24,7 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
-from retrieval import gates
+from retrieval import conf, gates
 from retrieval.drafts import copying, lifecycle
 from retrieval.drafts.changes import Changes, changes_of
 from retrieval.drafts.editing import changing, reason_not_to_change
@@ -102,8 +102,7 @@ def contents(collection: Collection) -> list[tuple[Any, ...]]:
             """
             SELECT document.source, document.title, document.metadata::text, chunk.ordinal, chunk.content,
                 chunk.canonical_questions, chunk.questions_edited, chunk.heading_path, chunk.search_vector::text,
-                chunk.bm25::text, encoded.embedder_id, encoded.vector::text, encoded.token_signs, text.text,
-                chunk.blocks::text
+                chunk.bm25::text, encoded.embedder_id, encoded.vector::text, text.text, chunk.blocks::text
             FROM retrieval_document AS document
             JOIN retrieval_documenttext AS text ON text.document_id = document.id
             JOIN retrieval_chunk AS chunk ON chunk.document_id = document.id AND chunk.collection_id = %s
@@ -140,7 +139,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collecti
 
 
 def test_nothing_is_embedded_again(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "encode_passages", lambda _: pytest.fail("A passage was embedded."))
+    monkeypatch.setattr(conf.embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded."))
     draft = copied(lifecycle.begin(library))
     working_copy(draft).documents.get(source="valve.md").delete()
     published(draft)

@@ -23,11 +23,9 @@ from ragsite.readiness import checks
 from retrieval import conf
 from retrieval.dense.calibration import forget_calibrations, material
 from retrieval.dense.encoding import forget_queries
-from retrieval.dense.passage_tokens import forget_passages
 from retrieval.dense.reembedding import reembed
-from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.models import Collection, Document
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import TextEmbedder
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,16 +38,16 @@ DOCUMENTS = ("handbook/03-curating-documents.md", "handbook/04-how-search-works.
 DOCUMENTS += ("ziekenhuis/01-bezoek-en-bereikbaarheid.md", "ziekenhuis/02-opname-en-ontslag.md")
 
 
-class Deformed(TokenEmbedder):
+class Deformed(TextEmbedder):
     """The built-in model, turned in a space of 512 dimensions and moved away from its origin: everything is alike."""
 
     name = "deformed"
     dimension = 512
 
-    def __init__(self, built_in: TokenEmbedder) -> None:
+    def __init__(self, built_in: TextEmbedder) -> None:
         turned, _ = np.linalg.qr(np.random.default_rng(7).normal(size=(self.dimension, self.dimension)))
         self._turn, self._away = turned[:384].astype(np.float32), turned[384].astype(np.float32)
-        self._built_in, self._known = built_in, dict[str, TokenEncoding]()
+        self._built_in = built_in
         self.max_tokens = built_in.max_tokens
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -60,15 +58,6 @@ class Deformed(TokenEmbedder):
 
     def embed_query(self, text: str) -> np.ndarray:
         return self.embed_documents([text])[0]
-
-    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        new = [text for text in texts if text not in self._known]
-        self._known.update(zip(new, self._built_in.encode(new), strict=True))
-        known = [self._known[text] for text in texts]
-        return [TokenEncoding(self._moved(each.vector), each.tokens, self._moved(each.token_vectors)) for each in known]
-
-    def tokenize(self, text: str) -> Tokens:
-        return self._built_in.tokenize(text)
 
     def _moved(self, vectors: np.ndarray) -> np.ndarray:
         moved = vectors @ self._turn + self._away
@@ -85,7 +74,6 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
 
 def ask_all() -> list[Answer]:
     forget_queries()
-    forget_passages()
     answers = []
     for question in QUESTIONS:
         answer = asking.begin(question, user=None, visitor="browser-1", anew=True)
@@ -117,7 +105,6 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     assert [answer.refused for answer in expected] == [False] * len(ANSWERED) + [True] * len(REFUSED)
 
     built_in = conf.embedder()
-    assert isinstance(built_in, TokenEmbedder)
     other = Deformed(built_in)
     monkeypatch.setattr(conf, "embedder", lambda: other)
     forget_calibrations()
@@ -139,7 +126,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     assert [answer.refused for answer in by_words] != [answer.refused for answer in expected]
     assert max(differences(by_words, expected)) > 0.5
 
-    assert "question's token, nearest signs" in printed("fit_thresholds")
+    assert "question, text" in printed("fit_thresholds")
     fitted = ask_all()
     assert [answer.refused for answer in fitted] == [answer.refused for answer in expected]
     # In the middle of the curve, where the first question is, a hundredth of likeness is a tenth of probability.

@@ -16,7 +16,6 @@ from django.db import connection
 
 from bench.bulk import NewDocument, replace_documents
 from retrieval.dense.active import active_embedder
-from retrieval.dense.encoding import PassageEncoding
 from retrieval.ingest.chunking.chunker import content_hash
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS
@@ -59,7 +58,7 @@ def write_passages(collection: Collection, random_: random.Random, passages: int
             content_hash=content_hash(content, ()),
             token_count=100,
             questions=(text(3, 9),) if random_.random() < 0.5 else (),
-            encoding=PassageEncoding(vector / np.linalg.norm(vector)),
+            vector=vector / np.linalg.norm(vector),
         )
         documents.append(NewDocument(f"{number}.txt", text(1, 5), "en", content, str(number), "", (chunk,)))
     replace_documents(collection, documents, embedder)

@@ -17,7 +17,6 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from retrieval import conf, tasks
-from retrieval.dense import reembedding
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
 from retrieval.ingest.writing import rewrite_questions
@@ -65,10 +64,6 @@ def unprotected(statement: str) -> None:
 
 def delete_a_vector() -> None:
     ChunkEmbedding.objects.order_by("pk")[0].delete()
-
-
-def lose_token_vectors() -> None:
-    ChunkEmbedding.objects.filter(document__source="0.md").update(token_signs=None)
 
 
 def orphan_a_vector() -> None:
@@ -168,7 +163,6 @@ def kinds() -> set[ProblemKind]:
 
 MENDABLE = [
     (delete_a_vector, {ProblemKind.MISSING_VECTORS}),
-    (lose_token_vectors, {ProblemKind.MISSING_VECTORS}),
     (
         orphan_a_vector,
         {ProblemKind.ORPHANED_VECTORS, ProblemKind.STATISTICS, ProblemKind.LEXEMES, ProblemKind.CHUNK_COUNTS},
@@ -358,7 +352,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 
     delete_a_vector()
     miscount_passages()
-    monkeypatch.setattr(reembedding, "encode_passages", fail)
+    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
     with pytest.raises(CommandError, match="does not answer"):
         call_command("reconcile", "--repair")
     assert kinds() == {ProblemKind.MISSING_VECTORS}

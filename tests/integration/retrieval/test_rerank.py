@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from retrieval.rights.access import everything
 from retrieval.search import reranking
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
-from retrieval.types import Candidates, SearchMethod
+from retrieval.types import SearchMethod
 from tests.support.cross_encoders import write_overlap_model
 from tests.support.remembered import remembered
 from tests.support.rerank_server import RerankServer, rerank_server
@@ -49,7 +49,7 @@ TEXTS = {
 
 
 # What else a profile does to the order is off, whatever its defaults are.
-PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none", neighbour_support=0.0)
+PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none")
 
 
 class Tested(Reranker):
@@ -57,33 +57,33 @@ class Tested(Reranker):
 
 
 class Failing(Tested):
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         raise RerankFailed("The rerank server secret-host gave no scores: it was late.")
 
 
 class Buggy(Tested):
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         raise RuntimeError("secret-host: index out of range")
 
 
 class Silent(Tested):
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         return {}
 
 
 class Hanging(Tested):
     released = threading.Event()
 
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         self.released.wait(60)
-        return dict.fromkeys(candidates.chunk_ids, 1.0)
+        return dict.fromkeys(chunk_ids, 1.0)
 
 
 class Partial(Tested):
     """Knows the second of the passages it is asked about, and nothing of the others."""
 
-    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
-        return {candidates.chunk_ids[1]: 0.5}
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+        return {chunk_ids[1]: 0.5}
 
 
 class Impossible(Tested):

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import pytest
 
 from bench.groundedness.altered import Alteration, altered_statements, areas
-from chat.grounding.support.scorer import SupportScorer
 from evaluation.exceptions import UnreadableTestSet
 
 DOCUMENTS = {
@@ -64,7 +62,7 @@ def test_the_same_set_gives_the_same_statements_and_no_more_than_asked_for(folde
 
 
 def test_words_tell_what_was_altered(folder):
-    found = areas(altered_statements(folder, 10), partial(SupportScorer, encode=None))
+    found = areas(altered_statements(folder, 10))
     assert found[Alteration.NEGATION] == (1.0, 4)
     assert found[Alteration.NAME] == (1.0, 2)
     assert found[Alteration.NUMBER] == (1.0, 2)

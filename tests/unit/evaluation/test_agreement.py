@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
-from chat.grounding.support.scorer import SupportScorer
 from chat.types import CheckedStatement, VerifiedCitation
 from evaluation.runs.agreement import Expected, agreement, cited, groundedness, is_right, refusal
 from tests.support.judged_answers import source
 
-BY_WORDS = functools.partial(SupportScorer, encode=None)
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 
 
 def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
-    return agreement(text, refused=refused, expected=Expected(expected), make_scorer=BY_WORDS)
+    return agreement(text, refused=refused, expected=Expected(expected))
 
 
 def citation(quote: str, title: str = "Pump") -> VerifiedCitation:
@@ -71,9 +67,7 @@ def test_another_language_than_the_answers_is_not_measured() -> None:
 def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> None:
     unanswerable = Expected(refusal=True)
     for refused in (True, False):
-        assert agreement("Nobody knows.", refused=refused, expected=unanswerable, make_scorer=BY_WORDS) == float(
-            refused
-        )
+        assert agreement("Nobody knows.", refused=refused, expected=unanswerable) == float(refused)
         assert refusal(refused=refused, expected=unanswerable) == float(refused)
         assert refusal(refused=refused, expected=Expected("3450 grams")) == float(not refused)
     assert agrees("3450 grams", ANSWER, refused=True) == 0
@@ -83,7 +77,7 @@ def test_what_is_cited_must_hold_the_expected_answer_itself() -> None:
     expected = Expected("3450 grams")
 
     def found(*quotes: str, refused: bool = False, expected: Expected = expected) -> float | None:
-        return cited([citation(quote) for quote in quotes], refused=refused, expected=expected, make_scorer=BY_WORDS)
+        return cited([citation(quote) for quote in quotes], refused=refused, expected=expected)
 
     assert found("It needs 230 volts.", "It weighs 3450 grams.") == 1
     elsewhere = found("It needs 230 volts.")
@@ -97,7 +91,7 @@ def test_what_is_cited_must_hold_the_expected_answer_itself() -> None:
 def test_a_quotation_is_read_with_the_title_of_its_document() -> None:
     expected = Expected("The circulation pump weighs about 3450 grams.")
     alone, titled = (
-        cited([citation("It weighs 3450 grams.", title)], refused=False, expected=expected, make_scorer=BY_WORDS)
+        cited([citation("It weighs 3450 grams.", title)], refused=False, expected=expected)
         for title in ("Manual", "Circulation pump")
     )
     assert alone is not None

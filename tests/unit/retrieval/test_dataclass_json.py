@@ -20,7 +20,6 @@ from retrieval.types import (
     RerankScore,
     RetrieverScore,
     RetrieverWeights,
-    WordMatch,
 )
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
@@ -41,7 +40,7 @@ def of_type(kind: Any) -> st.SearchStrategy[Any]:
 
 # Hypothesis would leave every field that has a default as it is.
 for kind in (
-    *(RetrieverScore, BoostScore, RerankScore, WordMatch, Candidate, RetrieverTrace, RerankTrace, Reformulation),
+    *(RetrieverScore, BoostScore, RerankScore, Candidate, RetrieverTrace, RerankTrace, Reformulation),
     *(KnownPassage, PromptTrace, AnswerTrace),
 ):
     st.register_type_strategy(

@@ -1,13 +1,9 @@
-"""Statements held against passages; token vectors come from a small embedder of letters."""
+"""Statements held against passages."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +11,6 @@ from hypothesis import strategies as st
 from chat.grounding.support.passages import cut_passage
 from chat.grounding.support.scorer import (
     THRESHOLD,
-    WITH_TOKENS,
-    WORDS_ONLY,
     Features,
     SentenceSupport,
     Statement,
@@ -26,49 +20,24 @@ from chat.grounding.support.scorer import (
     groundedness,
     list_reasons,
 )
-from retrieval.dense.token_vectors import TokenEncoding, Tokens
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
 WARRANTY = "The warranty lasts two years. Returns are free within 30 days of delivery."
 PASSAGES = [cut_passage(1, PUMP, "Manual of the MX-9920"), cut_passage(2, WARRANTY)]
 
 
-class Letters:
-    """Token vectors of counts of neighbouring letters; ``texts`` are those that were encoded."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def __call__(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        self.texts += texts
-        return [self._encoding(text) for text in texts]
-
-    def _encoding(self, text: str) -> TokenEncoding:
-        found = list(re.finditer(r"\w+", text.lower()))
-        vectors = np.full((len(found), 27 * 27), 1e-3, np.float32)
-        for row, match in enumerate(found):
-            letters = [ord(letter) % 27 for letter in f"`{match.group()}`"]
-            for first, second in pairwise(letters):
-                vectors[row, first * 27 + second] += 1
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        tokens = Tokens(tuple(m.group() for m in found), tuple(m.span() for m in found))
-        return TokenEncoding(np.ones(1, np.float32), tokens, vectors)
-
-
-def judged(text: str, *markers: int, encode: Letters | None = None) -> SentenceSupport:
-    (judgement,) = SupportScorer(PASSAGES, encode or Letters()).score([Statement(text, markers)])
+def judged(text: str, *markers: int) -> SentenceSupport:
+    (judgement,) = SupportScorer(PASSAGES).score([Statement(text, markers)])
     assert judgement is not None
     return judgement
 
 
-def test_what_stands_in_the_passage_is_supported_without_the_embedder() -> None:
-    encode = Letters()
-    judgement = judged("- It  weighs 3450 grams,\nand **Mr. Jansen designed it**.".replace("*", ""), 1, encode=encode)
+def test_what_stands_in_the_passage_is_supported() -> None:
+    judgement = judged("- It  weighs 3450 grams,\nand **Mr. Jansen designed it**.".replace("*", ""), 1)
     assert judgement.support == 1.0
     assert judgement.features is None
     assert judgement.match is not None
     assert PUMP[judgement.match.sentence.start : judgement.match.sentence.end].startswith("It weighs 3450")
-    assert encode.texts == []
 
 
 def test_a_beginning_of_a_longer_number_is_not_verbatim() -> None:
@@ -120,59 +89,30 @@ def test_both_of_two_cited_passages_bear_a_statement_out() -> None:
     assert judged(text, 1, 2).support > judged(text, 1).support
 
 
-def test_a_word_like_one_of_the_passage_counts_for_more_than_a_strange_one() -> None:
-    assert judged("The pumps weighting is 3450 grams.", 1).support > judged("The pump squiffs 3450 grams.", 1).support
-
-
-def test_without_token_vectors_words_decide() -> None:
-    scorer = SupportScorer(PASSAGES, None)
-    good, bad = scorer.score(
-        [Statement("The pump weighs 3450 grams.", (1,)), Statement("It glows green at night.", (1,))]
-    )
-    assert good is not None
-    assert bad is not None
-    assert (good.supported, bad.supported) == (True, False)
-
-
 def test_what_claims_nothing_is_not_judged_and_order_is_kept() -> None:
     statements = [
         Statement("Here is how:"),
         Statement("The pump weighs 3450 grams.", (1,)),
         Statement("Any questions?"),
     ]
-    judgements = SupportScorer(PASSAGES, Letters()).score(statements)
+    judgements = SupportScorer(PASSAGES).score(statements)
     assert [judgement is None for judgement in judgements] == [True, False, True]
 
 
 def test_no_passage_bears_nothing_out() -> None:
-    (judgement,) = SupportScorer([], Letters()).score([Statement("The pump weighs 3450 grams.")])
+    (judgement,) = SupportScorer([]).score([Statement("The pump weighs 3450 grams.")])
     assert judgement is not None
     assert not judgement.supported
     assert judgement.match is None
 
 
-def test_each_text_is_encoded_once_in_one_call() -> None:
-    calls: list[int] = []
-    letters = Letters()
-
-    def encode(texts: Sequence[str]) -> list[TokenEncoding]:
-        calls.append(len(texts))
-        return letters(texts)
-
-    SupportScorer(PASSAGES, encode).score([Statement("The pump weighing is odd."), Statement("The pumping is odd.")])
-    assert len(calls) == 1
-    assert len(letters.texts) == len(set(letters.texts))
-
-
 shares = st.floats(0, 1)
-features = st.builds(
-    Features, st.floats(0, 0.7), shares, shares, st.integers(0, 3), st.integers(0, 3), contradicted=st.booleans()
-)
+features = st.builds(Features, shares, shares, shares, st.integers(0, 3), st.integers(0, 3), contradicted=st.booleans())
 
 
-@given(features, st.sampled_from([WITH_TOKENS, WORDS_ONLY]))
-def test_support_is_a_probability_that_no_doubt_raises(found: Features, weights) -> None:
-    value = estimate_support(found, weights)
+@given(features)
+def test_support_is_a_probability_that_no_doubt_raises(found: Features) -> None:
+    value = estimate_support(found)
     assert 0 <= value <= 1
     for worse in (
         replace(found, unfamiliar=found.unfamiliar + 0.1),
@@ -182,8 +122,8 @@ def test_support_is_a_probability_that_no_doubt_raises(found: Features, weights)
         replace(found, unknown_names=found.unknown_names + 1),
         replace(found, contradicted=True),
     ):
-        assert estimate_support(worse, weights) <= value
-    assert bool(list_reasons(found, weights)) is (value < THRESHOLD)
+        assert estimate_support(worse) <= value
+    assert bool(list_reasons(found)) is (value < THRESHOLD)
 
 
 @given(st.lists(shares, max_size=8))

@@ -127,8 +127,6 @@ def test_contributions_and_bonus_sum_to_the_score(
 def test_a_leg_of_weight_zero_decides_nothing(
     lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
 ) -> None:
-    # As BM25 gives them; the contrast of others is 0, which leaves no weight to order by.
-    lexical = {pk: abs(score) for pk, score in lexical.items()}
     only_lexical = plan(method, weights=RetrieverWeights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
     retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
     fused = [pk for pk in ids(fuse(only_lexical, retrievers)) if pk in lexical]

@@ -27,7 +27,7 @@ profiles = st.builds(
     depth=st.integers(50, 200),
     score_threshold=st.none() | st.floats(-1000, 1000),
     fuzzy=st.booleans(),
-    reranker=st.sampled_from(["none", "maxsim", "http"]),
+    reranker=st.sampled_from(["none", "cross_encoder", "http"]),
     rerank_weight=st.none() | st.floats(0, 10),
     metadata_boosts=st.lists(
         st.builds(

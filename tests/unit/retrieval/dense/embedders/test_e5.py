@@ -19,7 +19,6 @@ from retrieval.dense.embedders.e5 import MultilingualE5, find_weights
 from retrieval.encoders.four_bit_file import FourBitFile
 from retrieval.encoders.sentencepiece_file import read_sentencepiece
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.protocols import TokenEmbedder
 from tests.support.cross_encoders import reference_hidden
 from tests.support.embedders import unit
 
@@ -151,10 +150,6 @@ def test_a_question_is_nearest_to_its_passage_in_another_language(embedder: Mult
     questions, passages = zip(*PASSAGES["nl"], strict=True)
     similarities = np.array([embedder.embed_query(text) for text in questions]) @ embedder.embed_documents(passages).T
     assert similarities.argmax(axis=1).tolist() == list(range(len(questions)))
-
-
-def test_no_vectors_of_tokens_are_given(embedder: MultilingualE5) -> None:
-    assert not isinstance(embedder, TokenEmbedder)
 
 
 def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

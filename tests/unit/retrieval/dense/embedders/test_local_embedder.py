@@ -17,7 +17,6 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
 from retrieval.dense.embedders.local import LocalEmbedder
-from retrieval.dense.token_vectors import packed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from tests.support.cross_encoders import POSITIONS, WIDTH, Array, Weights, export_bert, random_weights, reference_hidden
 from tests.support.embedders import (
@@ -101,15 +100,9 @@ def test_each_architecture_gives_the_vectors_of_its_formulas(
     made = embedder(folder)
     expected = [hidden(ids) for ids in ids_of(folder, TEXTS, made.max_tokens)]
     assert_vectors(made, [each.mean(0) for each in expected])
-    encoding = made.encode(TEXTS[:1])[0]
-    tokens = expected[0][1:-1]
-    np.testing.assert_allclose(
-        encoding.token_vectors, tokens / np.linalg.norm(tokens, axis=1, keepdims=True), atol=2e-5
-    )
-    assert len(packed(encoding)) == encoding.tokens.telling().sum() * WIDTH // 8
 
 
-def test_a_dense_layer_changes_the_vector_and_the_tokens(tmp_path: Path) -> None:
+def test_a_dense_layer_changes_the_vector(tmp_path: Path) -> None:
     modules = [("models.Dense", "2_Dense"), NORMALIZE]
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling="cls_token", modules=modules)
     matrix, bias = write_dense(folder / "2_Dense", 24, "torch.nn.modules.activation.Tanh")
@@ -117,8 +110,6 @@ def test_a_dense_layer_changes_the_vector_and_the_tokens(tmp_path: Path) -> None
     hidden = [bert_hidden(WEIGHTS, ids) for ids in ids_of(folder, TEXTS)]
     assert_vectors(made, [np.tanh(each[0] @ matrix.T + bias) for each in hidden])
     assert made.dimension == 24
-    token = np.tanh(hidden[0][1] @ matrix.T + bias)
-    np.testing.assert_allclose(made.encode(TEXTS[:1])[0].token_vectors[0], unit(token), atol=2e-5)
 
 
 def test_an_export_gives_the_vectors_of_its_weights(tmp_path: Path) -> None:
@@ -127,7 +118,6 @@ def test_an_export_gives_the_vectors_of_its_weights(tmp_path: Path) -> None:
     export_bert(folder / "onnx" / "model.onnx", WEIGHTS, scores=False)
     made = embedder(folder)
     assert_vectors(made, [bert_hidden(WEIGHTS, ids).max(0) for ids in ids_of(folder, TEXTS)])
-    assert made.encode([TEXTS[0]])[0].token_vectors.shape == (7, WIDTH)
     assert made.name.startswith("bert/onnx/")
 
 
@@ -157,7 +147,7 @@ def test_int8_is_near_and_not_equal(tmp_path: Path) -> None:
     assert (exact * rounded).sum(axis=1).min() > 0.99
 
 
-def test_prompts_stand_before_a_text_and_its_tokens_are_its_own(tmp_path: Path) -> None:
+def test_prompts_stand_before_a_text(tmp_path: Path) -> None:
     named = {"prompts": {"query": "many ", "passage": "the car "}, "default_prompt_name": None}
     folder = write_embedder(tmp_path / "bert", WEIGHTS, described=named)
     made = embedder(folder)
@@ -166,10 +156,6 @@ def test_prompts_stand_before_a_text_and_its_tokens_are_its_own(tmp_path: Path) 
     (expected,) = plain.embed_documents([f"the car {text}"])
     np.testing.assert_array_equal(made.embed_documents([text])[0], expected)
     np.testing.assert_array_equal(made.embed_query(text), plain.embed_query(f"many {text}"))
-    (encoding,) = made.encode([text])
-    assert (encoding.tokens.pieces, encoding.tokens.spans) == (("paid", "holiday"), ((0, 4), (5, 12)))
-    assert made.tokenize(text) == encoding.tokens
-    np.testing.assert_array_equal(made.encode_query(text).vector, made.embed_query(text))
     by_setting = embedder(folder, query_prompt="many", document_prompt="the car")
     assert by_setting.name == made.name != plain.name
 

@@ -208,26 +208,6 @@ def test_a_huge_text_is_embedded_by_its_head(int8: OnnxMiniLM) -> None:
     assert time.monotonic() - started < 2
 
 
-def test_token_vectors_are_the_last_layer(fp32: OnnxMiniLM, reference: Callable[[str], tuple[Array, Array]]) -> None:
-    encoding, other = fp32.encode(["Unaffable tariffs", "another text"])
-    expected_sentence, expected = reference("unaffable tariffs")
-    expected = expected[1:-1]
-    assert encoding.tokens.pieces == ("una", "##ffa", "##ble", "tariffs")
-    assert encoding.tokens.spans == ((0, 3), (3, 6), (6, 9), (10, 17))
-    assert fp32.tokenize("Unaffable tariffs") == encoding.tokens
-    assert other.tokens.pieces == ("another", "text")
-    np.testing.assert_allclose(encoding.vector, expected_sentence, atol=1e-5)
-    np.testing.assert_allclose(
-        encoding.token_vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5
-    )
-
-
-def test_an_empty_text_has_no_tokens(int8: OnnxMiniLM) -> None:
-    (encoding,) = int8.encode([""])
-    assert encoding.token_vectors.shape == (0, 384)
-    np.testing.assert_array_equal(encoding.vector, int8.embed_query(""))
-
-
 def test_threads_that_start_together_build_once_and_tell_of_it(tmp_path: Path) -> None:
     told: list[str] = []
     embedder = OnnxMiniLM(tmp_path)
