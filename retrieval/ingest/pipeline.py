@@ -49,7 +49,6 @@ from retrieval.resilience import disk
 from retrieval.tables.reading import read_tables
 from retrieval.tables.writing import replace_tables
 from retrieval.text.blocks import find_blocks
-from retrieval.text.blocks.procedures import find_procedures
 from retrieval.text.blocks.rows import Row, rows_touching
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
@@ -276,18 +275,14 @@ def _finish(document: Document, chunk_count: int) -> None:
 
 
 def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
-    """The rows of the blocks and procedures that hold some of each range of the text."""
-    is_code = formats.is_code(extracted.media_type)
+    """The rows of the blocks that hold some of each range of the text."""
     blocks = find_blocks(
         extracted.text,
         [(section.start, section.title) for section in extracted.sections],
         page_starts=[page.start for page in extracted.pages],
-        is_code=is_code,
+        is_code=formats.is_code(extracted.media_type),
     )
-    sections = [(section.start, section.level, section.title) for section in extracted.sections]
-    procedures = [] if is_code else find_procedures(extracted.text, sections)
-    pairs = zip(rows_touching(blocks, ranges), rows_touching(procedures, ranges), strict=True)
-    return [of_blocks + of_procedures for of_blocks, of_procedures in pairs]
+    return rows_touching(blocks, ranges)
 
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
 from retrieval.search.context import AssembledContext, ContextBlock, Passage
@@ -19,12 +18,10 @@ from retrieval.search.surroundings import (
     Place,
     Surroundings,
     find_cut_blocks,
-    find_cut_procedures,
     find_cut_sections,
     place_of,
 )
 from retrieval.search.trace import Hit
-from retrieval.text.blocks.procedures import Procedure
 from retrieval.text.blocks.types import Block
 
 # So many of the best hits are given with the whole section they stand in, where it is short.
@@ -96,8 +93,6 @@ def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
     return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
-Stretch = TypeVar("Stretch", Block, Procedure)
-
 _Need = tuple[Passage, int, int]
 
 
@@ -105,7 +100,7 @@ def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
     """The stretches of text that should be there whole around a hit, the most important first."""
     ranges = find_cut_blocks(passage)
     if whole_sections:
-        ranges += find_cut_sections(passage) + find_cut_procedures(passage)
+        ranges += find_cut_sections(passage)
     return [(passage, start, end) for start, end in ranges]
 
 
@@ -222,11 +217,10 @@ def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBl
         score=score_of[place_of(best)],
         tokens=round(tokens),
         blocks=_merge(passage.blocks for passage in run),
-        procedures=_merge(passage.procedures for passage in run),
     )
 
 
-def _merge(of_passages: Iterable[tuple[Stretch, ...]]) -> tuple[Stretch, ...]:
+def _merge(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
     """What several passages hold some of, once each, in reading order."""
     return tuple(sorted({each for found in of_passages for each in found}, key=lambda each: each.start))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrieval.text.blocks.procedures import Procedure
 from retrieval.text.blocks.types import Block
 
 
@@ -14,8 +13,7 @@ class Passage:
     """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``.
 
     ``blocks`` are those of the document that hold some of it, at offsets of the document: they can begin before the
-    passage, and end after it. ``procedures`` are those whose steps are sections, likewise. ``page_unit`` is what a page
-    of the document is: "page", or "slide".
+    passage, and end after it. ``page_unit`` is what a page of the document is: "page", or "slide".
     """
 
     chunk_id: int
@@ -33,7 +31,6 @@ class Passage:
     content_hash: str
     token_count: int
     blocks: tuple[Block, ...] = ()
-    procedures: tuple[Procedure, ...] = ()
     page_unit: str = "page"
 
     @property
@@ -53,8 +50,7 @@ class ContextBlock:
 
     ``content`` is the document's ``text[start:end]``, but for the kind of white space between two passages.
     ``passages`` are those it was put together from, in reading order; ``best`` is the one that ranked highest.
-    ``blocks`` are the blocks of the document that hold some of it, at offsets of the document, in reading order;
-    ``procedures`` are those whose steps are sections, likewise.
+    ``blocks`` are the blocks of the document that hold some of it, at offsets of the document, in reading order.
     """
 
     best: Passage
@@ -65,7 +61,6 @@ class ContextBlock:
     score: float
     tokens: int
     blocks: tuple[Block, ...] = ()
-    procedures: tuple[Procedure, ...] = ()
 
     def passage_at(self, offset: int) -> Passage:
         """The passage that holds this offset of the document; ``best`` where none does."""

@@ -9,7 +9,7 @@ from retrieval.database.statements import fetch
 from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
 from retrieval.search.context import Passage
-from retrieval.text.blocks.rows import from_rows, procedures_from_rows
+from retrieval.text.blocks.rows import from_rows
 
 # A passage's fields, and where they stand.
 _FIELDS = {
@@ -61,6 +61,6 @@ def _passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])
-    values["blocks"], values["procedures"] = from_rows(rows, start), procedures_from_rows(rows, start)
+    values["blocks"] = from_rows(rows, start)
     values["page_unit"] = page_unit(values["page_unit"])
     return Passage(**values)

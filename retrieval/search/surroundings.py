@@ -116,16 +116,6 @@ def find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
     ]
 
 
-def find_cut_procedures(passage: Passage) -> list[tuple[int, int]]:
-    """The ranges of the procedures, whose steps are sections, that go beyond the passage and can be held whole."""
-    return [
-        (each.start, each.end)
-        for each in passage.procedures
-        if _is_cut(passage, each.start, each.end)
-        and _estimate_tokens(passage, each.start, each.end) <= LARGEST_BLOCK_TOKENS
-    ]
-
-
 def _is_cut(passage: Passage, start: int, end: int) -> bool:
     return start < passage.start or end > passage.end
 

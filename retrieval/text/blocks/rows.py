@@ -1,4 +1,4 @@
-"""Blocks and procedures as they are stored with a chunk: rows of numbers, relative to the chunk's start. PURE.
+"""Blocks as they are stored with a chunk: rows of numbers, relative to the chunk's start. PURE.
 
 A chunk that is moved within its document, because something before it has changed, keeps its rows.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from retrieval.text.blocks.procedures import Procedure
 from retrieval.text.blocks.types import Block, BlockKind
 
-# [start, end, kind, heading_start, section_end], then the start and end of the lead-in where there is one. Of a
-# procedure [start, end, "n", heading_start], then the start and end of each step's heading.
+# [start, end, kind, heading_start, section_end], then the start and end of the lead-in where there is one.
 Row: TypeAlias = list[int | str | None]
 
 _LETTER_OF = {
@@ -24,38 +22,18 @@ _LETTER_OF = {
     BlockKind.CODE: "c",
     BlockKind.QUESTION: "q",
 }
-_PROCEDURE = "n"
 _KIND_OF = {letter: kind for kind, letter in _LETTER_OF.items()}
 
 
-def to_row(block: Block | Procedure, origin: int) -> Row:
+def to_row(block: Block, origin: int) -> Row:
     heading = None if block.heading_start is None else block.heading_start - origin
-    row: Row = [block.start - origin, block.end - origin]
-    if isinstance(block, Procedure):
-        return [*row, _PROCEDURE, heading, *(offset - origin for step in block.steps for offset in step)]
-    row += [_LETTER_OF[block.kind], heading, block.section_end - origin]
+    row: Row = [block.start - origin, block.end - origin, _LETTER_OF[block.kind], heading, block.section_end - origin]
     return row if block.lead_in is None else [*row, block.lead_in[0] - origin, block.lead_in[1] - origin]
 
 
 def from_rows(rows: Iterable[Sequence[int | str | None]], origin: int) -> tuple[Block, ...]:
-    """The blocks that were stored with a chunk that starts at ``origin``."""
-    return tuple(_from_row(row, origin) for row in rows if row[2] != _PROCEDURE)
-
-
-def procedures_from_rows(rows: Iterable[Sequence[int | str | None]], origin: int) -> tuple[Procedure, ...]:
-    """The procedures whose steps are sections that were stored with a chunk that starts at ``origin``."""
-    return tuple(_procedure_from_row(row, origin) for row in rows if row[2] == _PROCEDURE)
-
-
-def _procedure_from_row(row: Sequence[int | str | None], origin: int) -> Procedure:
-    start, end, _, heading, *steps = row
-    offsets = [_at(offset, origin) for offset in steps]
-    return Procedure(
-        _at(start, origin),
-        _at(end, origin),
-        tuple(zip(offsets[::2], offsets[1::2], strict=True)),
-        None if heading is None else _at(heading, origin),
-    )
+    """The blocks that were stored with a chunk that starts at ``origin``; rows of an older form are left out."""
+    return tuple(_from_row(row, origin) for row in rows if row[2] in _KIND_OF)
 
 
 def _from_row(row: Sequence[int | str | None], origin: int) -> Block:
@@ -74,10 +52,10 @@ def _at(offset: int | str | None, origin: int) -> int:
     return origin + int(offset or 0)
 
 
-def rows_touching(blocks: Sequence[Block] | Sequence[Procedure], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
+def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
     """For each range, in order of their starts, the rows of the blocks that hold some of it, relative to its start.
 
-    Blocks do not overlap, and neither do procedures; the two are asked for one after the other.
+    Blocks do not overlap.
     """
     found = []
     first = 0

@@ -12,7 +12,6 @@ from retrieval.search.context import Passage
 from retrieval.search.surroundings import LARGEST_BLOCK_TOKENS, LoadNeighbours, Place
 from retrieval.search.trace import Hit
 from retrieval.text.blocks import Block, BlockKind
-from retrieval.text.blocks.procedures import Procedure
 from retrieval.types import Candidate
 
 TEXT = "".join(f"Sentence number {n} says what it says. " for n in range(400))
@@ -213,18 +212,6 @@ def test_short_sections_of_the_best_hits_come_whole() -> None:
     context = assemble(found, neighbours_with(paragraph), budget_tokens=4000)
     starts = {block.best.document_id: block.start for block in context.blocks}
     assert [starts[document] <= 17 * STEP + 60 for document in range(1, 5)] == [True, True, True, False]
-
-
-def test_a_procedure_of_sections_comes_whole() -> None:
-    procedure = Procedure(7 * STEP, 11 * STEP, ((7 * STEP, 7 * STEP + 20), (9 * STEP, 9 * STEP + 20)), None)
-
-    def load(places: Iterable[Place]) -> Mapping[Place, Passage]:
-        return {place: replace(passage(*place), procedures=(procedure,)) for place in places}
-
-    context = assemble(hits(replace(passage(1, 8), procedures=(procedure,))), load, budget_tokens=4000)
-    (block,) = context.blocks
-    assert block.start <= procedure.start < procedure.end <= block.end
-    assert block.procedures == (procedure,)
 
 
 def test_without_neighbours_nothing_is_completed() -> None:
