@@ -67,7 +67,7 @@ def candidate(chunk_id: int, rank: int | None, score: float, **more: Any) -> Can
 
 def test_those_kept_come_first_and_what_is_gone_shows_what_was_saved() -> None:
     trace = example_trace(
-        candidates=(candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9, support=0.1)),
+        candidates=(candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9)),
         passages=dict.fromkeys([1, 2, 3], KnownPassage("Title", "Section", "As it was saved.")),
     )
     rows = candidate_rows(trace, {1: Shown((SnippetPart("As it is now."),), "/documents/1/")})
@@ -75,6 +75,5 @@ def test_those_kept_come_first_and_what_is_gone_shows_what_was_saved() -> None:
     assert [row.candidate.score for row in rows] == [0.9, 0.4, 0.2]
     assert rows[0].shown.href == "/documents/1/"
     assert said(rows[1].shown.pieces) == "As it was saved."
-    assert rows[0].added_parts == (("neighbours", 0.1),)
     assert rows[0].lexical.score.rank is None
     assert (rows[0].vector.start, rows[0].vector.width) == (50.0, 50.0)
