@@ -10,7 +10,7 @@ from django.conf import settings
 
 from chat import conf
 from chat.composing.greetings import answer_greeting
-from chat.composing.notices import by_words_notice, doubts_of, fallback_notice
+from chat.composing.notices import by_words_notice, doubts_of, fallback_notice, named_collections_notice
 from chat.composing.refusals import instruction_refusal, refuse
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.generators.extractive import NAME as EXTRACTIVE
@@ -172,6 +172,8 @@ async def _weigh(
     # A failed vector retriever is announced as such.
     by_words = bool(searched.sources) and evidence.by_words and "vector" not in searched.trace.degraded
     notices = [by_words_notice()] if by_words else []
+    if searched.trace.named_collections:
+        notices.append(await in_thread(named_collections_notice)(searched.trace.named_collections))
     generator = conf.generator()
     if without_model and generator is not None:
         generator = None

@@ -76,10 +76,12 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation and its answer, which is empty when there was none."""
+    """An earlier question of a conversation and its answer, which is empty when there was none. ``collections`` are the
+    slugs of the collections that the answer cites."""
 
     question: str
     answer: str = ""
+    collections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
 
 
 class CitationSerializer(serializers.Serializer[Any]):
+    collection = serializers.CharField(help_text="The name of the document's collection.")
     marker = serializers.IntegerField(help_text="The number in brackets in the answer.")
     marker_start = serializers.IntegerField(help_text="Where the marker begins in the answer.")
     marker_end = serializers.IntegerField()
@@ -54,12 +55,17 @@ class CitationSerializer(serializers.Serializer[Any]):
     start = serializers.IntegerField()
     end = serializers.IntegerField()
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
+    marked_start = serializers.IntegerField(
+        allow_null=True, help_text="Where the quote begins in the answer, if it quotes more than that."
+    )
+    marked_end = serializers.IntegerField(allow_null=True)
     verbatim = serializers.BooleanField(help_text="The sentence stands in the source word for word.")
 
 
 class NearPlaceSerializer(serializers.Serializer[Any]):
     """What comes near a question that the documents do not answer: ``quote`` is the document's text there."""
 
+    collection = serializers.CharField(help_text="The name of the document's collection.")
     document = CitedDocumentSerializer()
     section = serializers.CharField()
     page = serializers.IntegerField(allow_null=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils.translation import gettext as _
 
 from chat.protocols import PartialAnswer
 from chat.types import Verified
+from retrieval.models import Collection
 
 
 def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
@@ -26,6 +29,11 @@ def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
 
 def by_words_notice() -> str:
     return _("The embedding model did not answer: what the passages say was judged by their words alone.")
+
+
+def named_collections_notice(slugs: Sequence[str]) -> str:
+    names = Collection.objects.filter(slug__in=slugs).order_by("name").values_list("name", flat=True)
+    return _("The question names %(collections)s: passages from there come first.") % {"collections": ", ".join(names)}
 
 
 def fallback_notice(draft: PartialAnswer) -> str:

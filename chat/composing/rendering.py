@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import dedent
 
 from chat.composing.passage import Excerpt, Span
@@ -21,6 +21,8 @@ GOES_ON = "…"
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"[ :|-]+")
+# Of Jekyll, Liquid, Hugo and ERB: what they would write there is not known.
+_TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
@@ -101,11 +103,20 @@ def _prose(text: str) -> str:
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
         upto = len(text) if code is None else code.start
-        pieces.append(_HEADING.sub(_as_bold, _with_markdown_tables(text[position:upto])))
+        prose = _outside_code_spans(text[position:upto], lambda words: _TEMPLATE_TAG.sub("", words))
+        pieces.append(_HEADING.sub(_as_bold, _with_markdown_tables(prose)))
         if code is not None:
             pieces.append(text[code.start : code.end])
             position = code.end
     return quote_for_answer("".join(pieces))
+
+
+def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
+    pieces, position = [], 0
+    for code in find_code(text):
+        pieces += [rewrite(text[position : code.start]), text[code.start : code.end]]
+        position = code.end
+    return "".join([*pieces, rewrite(text[position:])])
 
 
 def _with_markdown_tables(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chat.conversations import rights
+from chat.grounding.citations import find_markers
 from chat.models import Answer
 from retrieval.types import Turn
 
@@ -24,8 +25,18 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     earlier = _answers_before(answer)
     withheld = rights.withheld_from(rights.asker_of(answer), earlier)
     return tuple(
-        Turn(turn.question, "" if turn.refused or turn.pk in withheld else turn.text) for turn in reversed(earlier)
+        Turn(turn.question)
+        if turn.refused or turn.pk in withheld
+        else Turn(turn.question, turn.text, _cited_collections(turn))
+        for turn in reversed(earlier)
     )
+
+
+def _cited_collections(answer: Answer) -> tuple[str, ...]:
+    """The slugs of the collections of the sources that the answer's text names."""
+    named = {marker.number for marker in find_markers(answer.text)}
+    cited = [source["document"] for source in answer.sources if source["marker"] in named]
+    return tuple(dict.fromkeys(document["collection"] for document in cited if document.get("collection")))
 
 
 def collections_behind(answer: Answer) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.urls import reverse
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Citation
 from chat.pages.record_paragraphs import show_records
-from chat.streaming.payloads import page_unit
+from chat.streaming.payloads import collection_name, page_unit
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
@@ -37,10 +37,11 @@ class _Shown:
     section: str
     page: int | None
     page_unit: str
+    collection: str = field(default="", kw_only=True)
 
     @property
     def where(self) -> str:
-        return place(self.section, self.page, self.page_unit)
+        return place(self.collection, self.section, self.page, self.page_unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def near_cards(places: Iterable[Mapping[str, Any]]) -> tuple[NearCard, ...]:
         NearCard(
             href=passage_url(near["document"]["id"], near["start"], near["end"]),
             title=near["document"]["title"],
-            where=place(near["section"], near["page"], near.get("page_unit", "page")),
+            where=place(near.get("collection", ""), near["section"], near["page"], near.get("page_unit", "page")),
             quote=near["quote"],
         )
         for near in places
@@ -126,6 +127,7 @@ def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> Source
         page_unit=source.get("page_unit", "page"),
         excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
         quotes=quotes,
+        collection=source.get("collection", ""),
     )
 
 
@@ -141,8 +143,8 @@ def page_label(page: int, unit: str) -> str:
     return (label % {"page": page}).replace(" ", "\u00a0")
 
 
-def place(section: str, page: int | None, unit: str) -> str:
-    return " · ".join(part for part in (section, page_label(page, unit) if page else "") if part)
+def place(collection: str, section: str, page: int | None, unit: str) -> str:
+    return " · ".join(filter(None, (collection, section, page_label(page, unit) if page else "")))
 
 
 def plain(text: str) -> str:
@@ -161,6 +163,7 @@ def build_cited(citation: Citation) -> Cited:
         section=citation.section,
         page=citation.page,
         page_unit=page_unit(citation.answer, citation),
+        collection=collection_name(citation.answer, citation),
         quote=citation.quote,
         support=citation.support,
         marker_start=citation.marker_start,

@@ -76,6 +76,7 @@ def source(found: ContextSource) -> dict[str, Any]:
     block = found.block
     return {
         "marker": found.marker,
+        "collection": block.best.collection_name,
         "chunk_id": block.best.chunk_id,
         "document": document(block.best),
         "section": block.best.section,
@@ -90,7 +91,12 @@ def source(found: ContextSource) -> dict[str, Any]:
 
 
 def document(passage: Passage) -> dict[str, Any]:
-    return {"id": passage.document_id, "title": passage.document_title, "url": passage.document_url}
+    return {
+        "id": passage.document_id,
+        "title": passage.document_title,
+        "url": passage.document_url,
+        "collection": passage.collection,
+    }
 
 
 def statement(checked: CheckedStatement) -> dict[str, Any]:
@@ -110,6 +116,7 @@ def statement(checked: CheckedStatement) -> dict[str, Any]:
 
 def near_place(place: NearPlace) -> dict[str, Any]:
     return {
+        "collection": place.passage.collection_name,
         "document": document(place.passage),
         "section": place.passage.section,
         "page": place.passage.page,
@@ -172,6 +179,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
             {
                 **{name: getattr(cited, name) for name in _MARKER},
                 "chunk_id": cited.chunk_id,
+                "collection": collection_name(answer, cited),
                 "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
                 "section": cited.section,
                 "page": cited.page,
@@ -199,6 +207,11 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
 
 def _url(answer: Answer, cited: Citation) -> str:
     return next((str(source["document"]["url"]) for source in _sources_of(answer, cited)), "")
+
+
+def collection_name(answer: Answer, cited: Citation) -> str:
+    """What readers call the collection of the cited document; empty in answers that were saved without it."""
+    return next((str(source.get("collection", "")) for source in _sources_of(answer, cited)), "")
 
 
 def page_unit(answer: Answer, cited: Citation) -> str:

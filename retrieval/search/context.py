@@ -13,7 +13,8 @@ class Passage:
     """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``.
 
     ``blocks`` are those of the document that hold some of it, at offsets of the document: they can begin before the
-    passage, and end after it. ``page_unit`` is what a page of the document is: "page", or "slide".
+    passage, and end after it. ``page_unit`` is what a page of the document is: "page", or "slide". ``collection`` is
+    the collection's slug, ``collection_name`` what readers call it.
     """
 
     chunk_id: int
@@ -32,6 +33,7 @@ class Passage:
     token_count: int
     blocks: tuple[Block, ...] = ()
     page_unit: str = "page"
+    collection_name: str = ""
 
     @property
     def section(self) -> str:

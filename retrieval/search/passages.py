@@ -19,6 +19,7 @@ _FIELDS = {
     "document_url": "document.url",
     "source": "document.source",
     "collection": "collection.slug",
+    "collection_name": "collection.name",
     **{
         name: f"chunk.{name}"
         for name in ("ordinal", "start", "page", "heading_path", "content", "content_hash", "token_count", "blocks")
@@ -40,8 +41,9 @@ def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
-    """The metadata of each chunk's document, by chunk id."""
-    return dict(Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "document__metadata"))
+    """The metadata of each chunk's document, by chunk id; ``collection`` is the slug of its collection."""
+    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "document__metadata", "collection__slug")
+    return {pk: {**metadata, "collection": slug} for pk, metadata, slug in rows}
 
 
 def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:

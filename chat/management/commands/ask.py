@@ -105,11 +105,8 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
                 "marker_start": citation.marker_start,
                 "marker_end": citation.marker_end,
                 "chunk_id": citation.passage.chunk_id,
-                "document": {
-                    "id": citation.passage.document_id,
-                    "title": citation.passage.document_title,
-                    "url": citation.passage.document_url,
-                },
+                "collection": citation.passage.collection_name,
+                "document": payloads.document(citation.passage),
                 "section": citation.passage.section,
                 "page": citation.passage.page,
                 "page_unit": citation.passage.page_unit,
@@ -118,6 +115,8 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
                 "end": citation.end,
                 "support": citation.support,
                 "verbatim": citation.verbatim,
+                "marked_start": citation.marked_start,
+                "marked_end": citation.marked_end,
             }
             for citation in end.citations
         ],

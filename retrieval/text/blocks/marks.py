@@ -19,6 +19,11 @@ _TOC_MARK = re.compile(r"\[\[?_?TOC_?\]?\]|\{:.{0,200}\}|\{toc.{0,50}\}", re.I)
 _IMAGES = re.compile(
     r"(?:\[?!\[[^\[\]]{0,300}\](?:\([^()]{0,1000}\)|\[[^\[\]]{0,100}\])(?:\]\([^()]{0,1000}\))?\s*+)++"
 )
+_MDX = re.compile(
+    r"import\s+\S.{0,200}\sfrom\s+(['\"]).{1,200}\1;?|import\s+(['\"]).{1,200}\2;?|export\s+(?:default|const)\s.{0,300}"
+)
+    r"import\s+\S.{0,200}\sfrom\s+(['\"]).{1,200}\1;?|import\s+(['\"]).{1,200}\2;?|export\s+(?:default|const)\s.{0,300}"
+)
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`]*+)$")
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w|:::")
 _DELIMITER = frozenset("|-: \t")
@@ -77,10 +82,11 @@ def is_delimiter(body: str) -> bool:
 
 
 def is_hidden(body: str) -> bool:
-    """Whether the line alone is no content: a rule, a template tag, tags of HTML, a picture, the target of a link, a
-    line of a table of contents."""
+    """Whether the line alone is no content: a rule, a template tag, an import of MDX, tags of HTML, a picture, the
+    target of a link, a line of a table of contents."""
     if body[0].isalnum():
-        return body[-1].isdigit() and _TOC_LINE.fullmatch(body[-300:]) is not None
+        is_mdx = body.startswith(("import ", "export ")) and _MDX.fullmatch(body) is not None
+        return is_mdx or (body[-1].isdigit() and _TOC_LINE.fullmatch(body[-300:]) is not None)
     return (
         is_rule(body)
         or (body.startswith("<%") and body.endswith("%>"))
