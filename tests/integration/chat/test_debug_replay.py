@@ -163,9 +163,9 @@ def test_without_javascript_it_is_a_page(library: Collection, staff: Client) -> 
     answer = answered()
     form = staff.get(f"/answers/{answer.pk}/replay/").content.decode()
     assert "csrfmiddlewaretoken" in form
-    page = staff.post(f"/answers/{answer.pk}/replay/", filled_in(answer, reranker="none"))
+    page = staff.post(f"/answers/{answer.pk}/replay/", filled_in(answer, method="lexical"))
     assert "<!doctype html>" in page.content.decode()
-    assert "Reranker: maxsim → none" in words_of(page)
+    assert "Method: zscore → lexical" in words_of(page)
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(User.objects.get())
     assert strict.post(f"/answers/{answer.pk}/replay/", filled_in(answer, top_k=2)).status_code == 403

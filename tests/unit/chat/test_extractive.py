@@ -271,12 +271,6 @@ def test_a_role_is_not_set_off() -> None:
     assert answer("Who decides?", source("In the end Anna Berg decides.")).startswith("**Anna Berg**")
 
 
-def test_a_heading_that_names_hours_answers_when() -> None:
-    hours = "## Bezoekuren\n\n| Afdeling | Uren |\n|---|---|\n| Neurologie | 14.30 |\n| Chirurgie | 15.00 |\n"
-    dogs = "## Honden\n\nEen hond mag niet op bezoek komen, ook niet wanneer hij aan de lijn loopt.\n"
-    assert "15.00" in answer("Wanneer mag ik op bezoek komen?", source(f"# Gids\n\n{dogs}\n{hours}"))
-
-
 def test_what_stands_under_the_same_question_answers_it_whole() -> None:
     section = "Bel 112 bij pijn die na een uur nog aanhoudt. Rijd niet zelf; om 11.00 uur is het druk."
     text = f"# Hart\n\n## 3. Wanneer belt u 112?\n\n{section}\n\n## Bellen\n\nOp 3 mei belt u 112 niet.\n"
