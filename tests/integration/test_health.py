@@ -73,7 +73,7 @@ def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     class Broken:
-        name, dimension = "broken", 3
+        name, dimension, is_local = "broken", 3, False
 
         def embed_query(self, text):
             raise EmbeddingFailed("the key sk-123 was refused")

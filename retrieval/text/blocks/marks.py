@@ -22,8 +22,6 @@ _IMAGES = re.compile(
 _MDX = re.compile(
     r"import\s+\S.{0,200}\sfrom\s+(['\"]).{1,200}\1;?|import\s+(['\"]).{1,200}\2;?|export\s+(?:default|const)\s.{0,300}"
 )
-    r"import\s+\S.{0,200}\sfrom\s+(['\"]).{1,200}\1;?|import\s+(['\"]).{1,200}\2;?|export\s+(?:default|const)\s.{0,300}"
-)
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`]*+)$")
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w|:::")
 _DELIMITER = frozenset("|-: \t")

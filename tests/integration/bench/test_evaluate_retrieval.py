@@ -105,8 +105,8 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
     embedded = []
     embedder = conf.embedder()
-    original = embedder.encode
-    monkeypatch.setattr(embedder, "encode", lambda texts: embedded.extend(texts) or original(texts))
+    original = embedder.embed_documents
+    monkeypatch.setattr(embedder, "embed_documents", lambda texts: embedded.extend(texts) or original(texts))
     changed = {pk: row for pk, row in CORPUS.items() if pk != "pay"} | {
         "holidays": ("Leave", "None."),
         "new": ("", "!"),
@@ -315,13 +315,13 @@ class Contrary(Reranker):
     def prepare(self):
         type(self).prepared += 1
 
-    def score(self, query, candidates, timeout_seconds):
+    def score(self, query, chunk_ids, timeout_seconds):
         self.asked.append(query)
-        return {pk: float(rank) for rank, pk in enumerate(candidates.chunk_ids)}
+        return {pk: float(rank) for rank, pk in enumerate(chunk_ids)}
 
 
 class FailingReranker(Contrary):
-    def score(self, query, candidates, timeout_seconds):
+    def score(self, query, chunk_ids, timeout_seconds):
         raise RerankFailed("The model is on fire.")
 
 

@@ -100,9 +100,8 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
         assert {retriever for retriever, score in candidate.retrievers.items() if score.score is not None} == set(
             Retriever
         )
-        assert candidate.rerank is not None
-        total = candidate.bonus + candidate.rerank.contribution + candidate.support
-        total += sum(retriever.contribution for retriever in candidate.retrievers.values())
+        assert candidate.rerank is None
+        total = candidate.bonus + sum(retriever.contribution for retriever in candidate.retrievers.values())
         assert candidate.score == pytest.approx(total)
         assert bool(candidate.dropped) == (candidate.rank is None)
     assert result.trace.candidates[2].dropped == "not among the first 2"
@@ -327,7 +326,7 @@ def test_another_embedder_than_the_stored_one_is_not_compared(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other:
-        name, dimension, max_tokens = "other", 3, 10
+        name, dimension, max_tokens, is_local = "other", 3, 10, False
 
         def embed_query(self, text: str) -> np.ndarray:
             return np.array([1.0, 0.0, 0.0], dtype=np.float32)
