@@ -11,6 +11,7 @@ from retrieval.tables.known import KnownRow, KnownTable, is_empty, keys_of_cell
 from retrieval.tables.types import Operation
 
 MOST_ROWS_SHOWN = 50
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,13 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
+    if reading.operation is Operation.LEAST and len(numbers) < len(rows):
+        return None  # an empty number may be zero
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
+    if len(numbers) > 2 and abs(sum(number for number, _ in numbers) - 2 * end) < _SAME:
+        return None  # the highest is the sum of the others: a row of totals by another name
     named = [row.values[reading.answer] for _, row in numbers]
     # Of a team that has several rows, nobody can tell whether one of them counts or all together.
     if reading.answer != reading.order and (len(best) > 1 or len(set(named)) < len(named)):

@@ -65,7 +65,9 @@ class Condition:
 
     def _holds(self, value: CellValue) -> bool | None:
         if is_empty(value):
-            return None if self.is_negated else False
+            # An empty number may be zero.
+            is_low = self.operator in ("<", "<=") or (self.operator == "=" and 0.0 in self.values)
+            return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
             years = years_of(value)
             if self.operator == "year between":
@@ -354,20 +356,22 @@ class _Reader:
 
     def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
         """The column whose cells answer; None when that is not clear."""
-        if len(columns) == 1:
-            return self._only(columns[0])
-        if columns:
-            return None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
-        for names in next((wanted[word] for word in asks if word in wanted), ()):
-            found = [
-                at
-                for at in range(len(self.table.columns))
-                if (words := self.table.words_of_column(at)) and words[-1] in names
-            ]
+        names = next((wanted[word] for word in asks if word in wanted), None)
+        if columns:
+            column = self._only(columns[0])
+            # "Who scored the most points in a season" asks for no season.
+            is_meant = names is None or any(self._is_called(column, called) for called in names)
+            return column if len(columns) == 1 and is_meant else None
+        for called in names or ():
+            found = [at for at in range(len(self.table.columns)) if self._is_called(at, called)]
             if found:
                 return found[0] if len(found) == 1 else None
         return None
+
+    def _is_called(self, column: int, names: frozenset[str]) -> bool:
+        words = self.table.words_of_column(column)
+        return bool(words) and words[-1] in names
 
     def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> TableReading | None:
         if not self.conditions:
@@ -412,6 +416,8 @@ class _Reader:
             return None
         column = self._only(columns[0])
         conditions = tuple(self.conditions)
+        if any(one.column == column and one.operator == "is" and not one.is_negated for one in conditions):
+            return None
         if not self._is_number(column) or column in self.table.year_columns:
             return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
         if self.table.is_ordinal(column) or is_distinct:
@@ -463,6 +469,8 @@ class _Reader:
         if not self._is_number(order) or self.table.is_ordinal(order):
             return None
         others = [at for at in columns if at != ranking[0]]
+        if any(at and not self._is_asked(at) for at in others):
+            return None
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and self.spans[ranking[0]].word is word):

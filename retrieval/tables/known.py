@@ -44,7 +44,7 @@ class KnownRow:
         filled = {value for value in self.values if not is_empty(value)}
         texts = (value for value in filled if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return (len(self.values) > 2 and len(filled) < 2) or any(
-            text.casefold().startswith(SUMMARIES_BEGIN) for text in texts
+            text.casefold().startswith(SUMMARIES_BEGIN) or "total" in text.casefold() for text in texts
         )
 
 

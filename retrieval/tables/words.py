@@ -16,8 +16,8 @@ _ENDINGS = (
     *("ed", "en", "es", "er", "al", "s", "e", "y", "t", "n"),
 )
 _SHORTEST_STEM = 4
-# What a column's name carries glued to its end: winpercent, birthdate, username.
-_GLUED = ("percentage", "percent", "count", "number", "total", "name", "rate", "date", "year", "code", "pct")
+# What a column's name carries glued to its end: winpercent. Not so date and count: a candidate is no date.
+_GLUED = ("percentage", "percent", "number", "pct")
 _SHORTEST_GLUED = 3
 _TWICE = re.compile(r"([a-z])\1")
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")

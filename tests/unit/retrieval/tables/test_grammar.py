@@ -291,6 +291,28 @@ def test_a_row_that_begins_like_a_sum_keeps_a_table_from_being_ranked_and_counte
     assert ask("What are the votes of candidate Bea?", table) == "look_up 6.0"
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Which nation has the most silver?", "most C"),
+        ("Which nation has the least silver?", "-"),
+        ("How many nations have less than 3 silver?", "-"),
+        ("How many nations have at least 3 silver?", "count 3"),
+    ],
+)
+def test_an_empty_number_may_be_zero(question: str, said: str) -> None:
+    table = known_table("nation,silver\nA,5\nB,4\nC,6\nD,\nE,1\n", "t8.csv")
+    assert ask(question, table) == said
+
+
+def test_who_asks_for_no_season() -> None:
+    table = known_table(
+        "player,season,points\nAnna,2001,5\nBea,2002,6\nCarl,2003,3\nDora,2004,4\nEmma,2005,1\n", "t9.csv"
+    )
+    assert ask("Who had the most points in a season?", table) == "-"
+    assert ask("Who had the most points?", table) == "most Bea"
+
+
 def test_of_a_name_with_several_rows_the_most_is_not_known() -> None:
     table = known_table("team,season,points\nA,2001,5\nB,2001,6\nA,2002,3\nC,2002,4\nD,2003,1\n", "t7.csv")
     assert ask("Which team has the most points?", table) == "-"
