@@ -27,13 +27,9 @@ def _near_places(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _place(near: Mapping[str, Any]) -> str:
-    return place(near["section"], near["page"], near.get("page_unit", "page"))
+    return place(near.get("collection", ""), near["section"], near["page"], near.get("page_unit", "page"))
 
 
 def _choices(answer: Mapping[str, Any]) -> Iterator[str]:
-    choices = answer["choices"]
-    if len(choices) == 1:
-        yield _("Did you mean:") + f" {choices[0]['question']}"
-    elif choices:
-        offered = (f"- {choice['label']}: {choice['question']}" for choice in choices)
-        yield "\n".join([_("Which one do you mean?"), *offered])
+    if choices := answer["choices"]:
+        yield "\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)])

@@ -85,7 +85,7 @@ def load_vectors(report: Report) -> int:
         build_index(gathered, report)
         _replace(active, gathered)
         drop_unused()
-    settle_documents(active_embedder(), conf.embedder())
+    settle_documents(active_embedder())
     return awaiting
 
 
