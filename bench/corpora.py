@@ -219,7 +219,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 content=piece.text,
                 content_hash=chunker.content_hash(piece.text, path),
                 token_count=token_count,
-                questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
+                questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)) if questions else (),
                 vector=None,
             )
         )

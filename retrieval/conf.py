@@ -95,8 +95,9 @@ def _stored_built_in() -> str:
 
 
 @functools.cache
-def question_generator() -> QuestionGenerator:
-    built: QuestionGenerator = _build("QUESTION_GENERATOR")
+def question_generator() -> QuestionGenerator | None:
+    """None where no model writes questions."""
+    built: QuestionGenerator | None = _build("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
     return built
 
 

@@ -94,7 +94,7 @@ class QueryReformulator(Protocol):
 
 
 class QuestionGenerator(Protocol):
-    """Writes the questions a passage answers. ``name`` says who: "rules", or the name of a model."""
+    """Writes the questions a passage answers. ``name`` is the model's."""
 
     name: str
 

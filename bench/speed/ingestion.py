@@ -106,9 +106,6 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
         pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     with stages.timed("count tokens"):
         embedder.count_tokens([piece.text for piece in pieces])
-    with stages.timed("questions"):
-        for piece in pieces:
-            conf.question_generator().generate(piece.text, piece.heading_path, language)
     with stages.timed("blocks"):
         find_block_rows(extracted, [(piece.start, piece.end) for piece in pieces])
     with stages.timed("tables, instructions"):

@@ -1,4 +1,4 @@
-"""Questions to begin with: questions that the documents are known to answer."""
+"""Questions to begin with, which the documents answer: those written for a passage, and headings that ask."""
 
 from __future__ import annotations
 
@@ -49,10 +49,9 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
     best: dict[int, str] = {}
-    for document_id, questions in chunks.exclude(canonical_questions=[]).values_list(
-        "document_id", "canonical_questions"
-    ):
-        for question in questions:
+    asking = chunks.exclude(canonical_questions=[], heading_path=[])
+    for document_id, written, path in asking.values_list("document_id", "canonical_questions", "heading_path"):
+        for question in (*written, *(heading for heading in path[-1:] if heading.endswith("?"))):
             if _can_stand_alone(question) and _telling(question) > _telling(best.get(document_id, "")):
                 best[document_id] = question
     questions = sorted(best.values(), key=_telling, reverse=True)

@@ -62,8 +62,8 @@ if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
         **_MODEL,
         timeout_seconds=env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0),
     )
-QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_rules.RuleBasedQuestions")
-# Off unless asked for: each passage of every document costs a call.
+# None unless asked for: each passage of every document costs a call.
+QUESTION_GENERATOR: dict[str, Any] | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_model.ModelQuestions", **_MODEL)
 

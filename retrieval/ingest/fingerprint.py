@@ -6,7 +6,6 @@ import hashlib
 
 from retrieval import conf
 from retrieval.ingest.chunking import chunker
-from retrieval.ingest.questions.by_rules import NAME as RULES
 from retrieval.models import Document, DocumentText, Embedder
 from retrieval.text.blocks import BLOCKS_VERSION
 from retrieval.text.terms import ANALYSIS_VERSION
@@ -22,8 +21,8 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         embedder.name,
         document.collection.text_search_configuration,
         title,
-        # The rules are part of the analysis; a model's questions are worth another reading.
-        *(name for name in (conf.question_generator().name,) if name != RULES),
+        # A model's questions are worth another reading.
+        *([generator.name] if (generator := conf.question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -255,7 +255,9 @@ def _make_chunks(
             content_hash=hashes[index],
             token_count=tokens[index],
             # A passage that is kept keeps its questions too: a model need not write them again.
-            questions=tuple(questions.generate(chunk.text, chunk.heading_path, language)) if index in is_fresh else (),
+            questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
+            if questions and index in is_fresh
+            else (),
             vector=vector_of.get(index),
             blocks=block_rows[index],
         )

@@ -44,8 +44,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
         r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
     ),
-    "retrieval/ingest/questions/by_rules.py: re.search(f'\\\\b{re.escape(lowered)}\\\\b', text)": (r"\bpump\b",),
-    "retrieval/ingest/questions/by_rules.py: re.search(f'[a-z,] {re.escape(word)}\\\\b', text)": (r"[a-z,] Pump\b",),
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
 # Made while their module is imported, where the collected patterns hold them.

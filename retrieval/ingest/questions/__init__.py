@@ -1,1 +1,1 @@
-"""Questions that a passage answers, indexed with it: by rules, or by a language model."""
+"""Questions that a passage answers, written by a language model and indexed with it."""

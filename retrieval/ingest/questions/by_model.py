@@ -1,7 +1,7 @@
 """Questions that a passage answers, written by a language model behind OpenAI's chat-completions protocol.
 
-A passage for which the model gives nothing usable gets the questions of the rules, with a word in the log and in a
-metric; ingestion never fails for it. A model that keeps failing is not asked again for each of a thousand passages.
+A passage for which the model gives nothing usable has no questions, with a word in the log and in a metric; ingestion
+never fails for it. A model that keeps failing is not asked again for each of a thousand passages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Sequence
 
 from retrieval.exceptions import ModelFailed
-from retrieval.ingest.questions.by_rules import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.language_models.chat_model import ChatModel
 from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.observability.metrics import QUESTION_FAILURES
@@ -23,9 +22,10 @@ from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
 
+MAX_QUESTIONS = 2
 LONGEST_PASSAGE_CHARACTERS = 6000
 LONGEST_QUESTION_CHARACTERS = 200
-# After this many failures in a row the rules go on alone for a while.
+# After this many failures in a row the model is not asked for a while.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
@@ -60,7 +60,6 @@ class ModelQuestions:
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 30.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
         self.name = model
-        self._rules = RuleBasedQuestions()
         self._breaker = Breaker("question generator", failures=FAILURES_IN_A_ROW, seconds=PAUSE_SECONDS)
 
     def generate(self, text: str, heading_path: Sequence[str], language: str = "") -> list[str]:
@@ -70,11 +69,11 @@ class ModelQuestions:
                 answer = self._model.complete(_messages(text, heading_path, language), response_format=_SCHEMA)
             return _parse_questions(answer, language)
         except ModelFailed as error:
-            logger.warning("%s wrote no questions for a passage, the rules do: %s", self.name, error)
+            logger.warning("%s wrote no questions for a passage: %s", self.name, error)
         except Open:
             logger.debug("%s is not asked for questions.", self.name)  # the breaker logged why
         QUESTION_FAILURES.inc()
-        return self._rules.generate(text, heading_path, language)
+        return []
 
 
 def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:

@@ -254,5 +254,5 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
             collection, "policy.md", "The refund policy is a set of rules for the money that you get back."
         )
         assert document.status == Document.Status.READY
-        assert document.chunks.get().canonical_questions == ["What is the refund policy?"]
+        assert document.chunks.get().canonical_questions == []
     assert_statistics_are_exact(collection)
