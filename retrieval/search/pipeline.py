@@ -10,7 +10,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -42,6 +43,7 @@ from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
 from retrieval.search.rewording import spelt
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
+from retrieval.text.terms import expand_identifiers
 from retrieval.types import (
     Candidate,
     Classification,
@@ -61,12 +63,17 @@ SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
+_CODE = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
 # What passages of a collection gain that the question names, and of one that the answer before a follow-up cites; in
 # standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION = 3.0, 0.5
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
-SEARCH_WEIGHTS = (0.6, 0.4)
+SEARCH_WEIGHTS = (0.7, 0.3)
+# A question of so few words seldom stands alone.
+FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 5, (0.4, 0.6)
+# What passages gain that hold a code of the question (a part number, an error), in standard deviations.
+NAMED_CODE = 2.0
 # Of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
@@ -194,8 +201,10 @@ def _search(
     known = look_up(asked, plan)
     answered = _answered(texts, asked, known)
     watch.lap("scores")
-    ordered, rerank_trace = _order(answered, plan, watch)
-    candidates = _cut(ordered, plan, known)
+    terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
+    codes = find_codes(searched) if reformulation is not None else frozenset()
+    ordered, rerank_trace = _order(answered, plan, {pk: codes.intersection(held) for pk, held in terms.items()}, watch)
+    candidates = _cut(ordered, plan, known, terms)
     hits = _load_hits(candidates)
     watch.lap("load")
     retrievers = tuple(map(_as_one, zip(*asked, strict=True)))
@@ -239,6 +248,12 @@ def find_named_collections(question: str, collection_ids: Sequence[int]) -> tupl
         for slug, name in found
         if any(f" {' '.join(_WORDS.findall(each.casefold()))} " in said for each in (slug, name))
     )
+
+
+def find_codes(question: str) -> frozenset[str]:
+    """The lexemes of what the question names by letters and digits: ``mx9920w`` for MX-9920-W."""
+    words = expand_identifiers(parse(question).text).split()
+    return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
 def _collection_boosts(slugs: Sequence[str], are_named: bool) -> list[MetadataBoost]:
@@ -293,9 +308,10 @@ def _answered(
 ) -> list[_Search]:
     """The searches that at least one retriever answered, with their weights. Raises: SearchUnavailable for none."""
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
+    weights = SEARCH_WEIGHTS_OF_FEW_WORDS if len(texts[0].split()) <= FEW_WORDS else SEARCH_WEIGHTS
     answered = [
         _Search(text, weight, found, each.scores)
-        for text, weight, found, each in zip(texts, SEARCH_WEIGHTS, rankings, known, strict=False)
+        for text, weight, found, each in zip(texts, weights, rankings, known, strict=False)
         if found
     ]
     if not answered:
@@ -306,9 +322,9 @@ def _answered(
 
 
 def _order(
-    searches: Sequence[_Search], plan: SearchPlan, watch: Stopwatch
+    searches: Sequence[_Search], plan: SearchPlan, codes: Mapping[int, AbstractSet[str]], watch: Stopwatch
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata, and reranked."""
+    """The candidates, best first: fused, boosted by their metadata and by the question's ``codes``, and reranked."""
     tuned = plan.settings
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
@@ -318,8 +334,12 @@ def _order(
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        if tuned.metadata_boosts:
-            fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
+        boosts = [*tuned.metadata_boosts]
+        boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
+        if boosts:
+            stored = load_metadata([each.chunk_id for each in fused]) if tuned.metadata_boosts else {}
+            metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
+            fused = boost(fused, boosts, metadata)
     watch.lap("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
@@ -370,10 +390,11 @@ def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSetting
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
 
 
-def _cut(fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known]) -> tuple[Candidate, ...]:
+def _cut(
+    fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known], terms: Mapping[int, tuple[str, ...]]
+) -> tuple[Candidate, ...]:
     """The candidates with their terms, the first ``top_k`` that reach the threshold ranked, the others dropped."""
     threshold = plan.settings.score_threshold
-    terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     candidates: list[Candidate] = []
     kept = 0
     for candidate in fused:
