@@ -43,7 +43,7 @@ class Gated:
         self.gate = asyncio.Event()
         self.asked = 0
 
-    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
+    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
         self.asked += 1
         yield "It weighs "
         await self.gate.wait()

@@ -284,7 +284,7 @@ class EndlessGenerator:
 
     name = "endless"
 
-    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
+    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
         yield f"{SECRET} "
         await asyncio.Event().wait()
         yield "never"

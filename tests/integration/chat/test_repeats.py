@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -13,10 +13,12 @@ from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
 
-from chat import answering, asking, conf
+from chat import answering, asking
+from chat.generators.extractive import Quotation
+from chat.grounding.evidence import Evidence
 from chat.models import Answer, Citation, Feedback
-from chat.protocols import AnswerGenerator
 from chat.streaming import answer_cache, streams
+from chat.types import ContextSource
 from retrieval.ingest import submission
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
@@ -331,17 +333,13 @@ def test_pieces_hold_whole_markers() -> None:
 async def test_a_document_changed_while_it_is_answered_is_asked_again(
     library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generator: AnswerGenerator = conf.fallback()
+    quote = answering.quote
 
-    class Meddling:
-        name = generator.name
+    def meddle(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
+        ingest(library, "pump.md", PUMP.replace("3450", "3500"))
+        return quote(question, sources, evidence)
 
-        async def stream(self, question: str, sources: object) -> object:  # type: ignore[misc]
-            await sync_to_async(ingest)(library, "pump.md", PUMP.replace("3450", "3500"))
-            async for piece in generator.stream(question, sources):  # type: ignore[arg-type]
-                yield piece
-
-    monkeypatch.setattr(conf, "generator", Meddling)
+    monkeypatch.setattr(answering, "quote", meddle)
     first, _ = await ask()
     assert "3450" in first.text
     monkeypatch.undo()

@@ -42,7 +42,7 @@ class SlowGenerator:
         self.words = words
         self.fail_after = fail_after
 
-    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
+    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
         type(self).calls += 1
         for number in range(self.words):
             if number == self.fail_after:

@@ -230,7 +230,7 @@ class FillingGenerator:
     def __init__(self, small: SmallDisk) -> None:
         self._small = small
 
-    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
+    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
         self._small.fill()
         # More than fits into the pages that the tables have already, compressed as it will be.
         yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))
