@@ -76,11 +76,12 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation and its answer, which is empty when there was none. ``collections`` are the
-    slugs of the collections that the answer cites."""
+    """An earlier question of a conversation and its answer, which is empty when there was none. ``documents`` and
+    ``collections`` are those that the answer cites, by id and by slug."""
 
     question: str
     answer: str = ""
+    documents: tuple[int, ...] = ()
     collections: tuple[str, ...] = ()
 
 

@@ -38,7 +38,14 @@ class OwnCodeAsker:
         end, seconds = reply.end, reply.last_ms / 1000
         if not isinstance(end, Completed):
             return Reply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
-        self._turns[question.id] = (*history, Turn(question.text, "" if end.refused else end.text))
+        passages = [citation.passage for citation in end.citations]
+        said = Turn(
+            question.text,
+            "" if end.refused else end.text,
+            tuple({passage.document_id for passage in passages}),
+            tuple({passage.collection for passage in passages}),
+        )
+        self._turns[question.id] = (*history, said)
         return Reply(
             text=end.text,
             refused=end.refused,

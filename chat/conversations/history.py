@@ -27,16 +27,18 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
-        else Turn(turn.question, turn.text, _cited_collections(turn))
+        else Turn(turn.question, turn.text, *_cited_places(turn))
         for turn in reversed(earlier)
     )
 
 
-def _cited_collections(answer: Answer) -> tuple[str, ...]:
-    """The slugs of the collections of the sources that the answer's text names."""
+def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The documents, by id, and the collections, by slug, of the sources that the answer's text names."""
     named = {marker.number for marker in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]
-    return tuple(dict.fromkeys(document["collection"] for document in cited if document.get("collection")))
+    documents = dict.fromkeys(document["id"] for document in cited)
+    collections = dict.fromkeys(document["collection"] for document in cited if document.get("collection"))
+    return tuple(documents), tuple(collections)
 
 
 def collections_behind(answer: Answer) -> list[int]:

@@ -41,9 +41,11 @@ def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
-    """The metadata of each chunk's document, by chunk id; ``collection`` is the slug of its collection."""
-    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "document__metadata", "collection__slug")
-    return {pk: {**metadata, "collection": slug} for pk, metadata, slug in rows}
+    """The metadata of each chunk's document, by chunk id, with its id as ``document`` and the slug of its collection."""
+    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
+        "pk", "document__metadata", "document", "collection__slug"
+    )
+    return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
 def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:

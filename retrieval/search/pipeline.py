@@ -64,9 +64,9 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
 _CODE = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
-# What passages of a collection gain that the question names, and of one that the answer before a follow-up cites; in
-# standard deviations of the fused scores.
-NAMED_COLLECTION, SAME_COLLECTION = 3.0, 0.5
+# What passages of a collection gain that the question names, and passages of a collection and of a document that the
+# answer before it cites; in standard deviations of the fused scores.
+NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 0.5
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
@@ -188,10 +188,11 @@ def _search(
         watch.lap("reformulate")
     joined = join_questions(searched, joined_with)
     named: tuple[str, ...] = ()
-    if reformulation is not None and len(filters.collections) > 1:
-        named = find_named_collections(searched, filters.collections)
-        boosts = _collection_boosts(named or (joined_with[-1].collections if joined_with else ()), bool(named))
-        tuned = replace(tuned, metadata_boosts=(*tuned.metadata_boosts, *boosts))
+    if reformulation is not None:
+        if len(filters.collections) > 1:
+            named = find_named_collections(searched, filters.collections)
+        before = joined_with[-1] if joined_with and not named else None
+        tuned = replace(tuned, metadata_boosts=(*tuned.metadata_boosts, *_place_boosts(named, before)))
     classification, plan = _plan(searched, tuned, top_k)
     watch.lap("classify")
 
@@ -256,9 +257,13 @@ def find_codes(question: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
-def _collection_boosts(slugs: Sequence[str], are_named: bool) -> list[MetadataBoost]:
-    weight = NAMED_COLLECTION if are_named else SAME_COLLECTION
-    return [MetadataBoost("collection", slug, weight) for slug in slugs]
+def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
+    """What is gained by the place of a passage: in a named collection, or where the answer ``before`` was found."""
+    boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
+    if before is not None:
+        boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
+        boosts += [MetadataBoost("document", document, SAME_DOCUMENT) for document in before.documents]
+    return boosts
 
 
 def _reformulate(question: str, history: Sequence[Turn]) -> Reformulation:
