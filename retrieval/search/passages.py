@@ -41,7 +41,7 @@ def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
-    """The metadata of each chunk's document, by chunk id, with its id as ``document`` and the slug of its collection."""
+    """The metadata of each chunk's document, by chunk id, with its id and the slug of its collection."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__metadata", "document", "collection__slug"
     )

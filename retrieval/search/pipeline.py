@@ -66,7 +66,7 @@ _WORDS = re.compile(r"\w+")
 _CODE = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
-NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 0.5
+NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
