@@ -101,7 +101,7 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
         return []
     extracted = replace(extracted, title=extracted.title or source)
     with stages.timed("language"):
-        language = detect_language(extracted.text)
+        detect_language(extracted.text)
     with stages.timed("chunk"):
         pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     with stages.timed("count tokens"):
