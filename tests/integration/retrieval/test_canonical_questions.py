@@ -152,13 +152,15 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(
     asked: list[str] = []
 
     class Counting:
-        name = "rules"
+        name = "tiny"
 
         def generate(self, text: str, heading_path: object, language: str) -> list[str]:
             asked.append(text)
             return ["Is it counted?"]
 
     monkeypatch.setattr(pipeline.conf, "question_generator", Counting)
+    ingest(collection, "holidays.md", HOLIDAYS)
+    asked.clear()
     document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
     assert len(asked) == document.chunks.count() - 1
     assert not any("holiday" in text for text in asked)
@@ -256,3 +258,8 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
         assert document.status == Document.Status.READY
         assert document.chunks.get().canonical_questions == []
     assert_statistics_are_exact(collection)
+
+
+def test_headings_that_ask_are_suggested(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "faq.md", "# FAQ\n\n## Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
+    assert "Do I need a separate vector database?" in [suggestion.question for suggestion in suggestions(None)]
