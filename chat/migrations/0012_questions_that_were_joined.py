@@ -4,6 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    old_code_survives = "There is no release before this one."
 
     dependencies = [
         ('chat', '0011_marked_places'),

@@ -23,6 +23,7 @@ def adapt_profiles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 
 
 class Migration(migrations.Migration):
+    old_code_survives = "There is no release before this one."
     dependencies = [("retrieval", "0011_request_counts")]
 
     operations = [

@@ -136,7 +136,8 @@ def uses_decimal_commas(cells: Iterable[str]) -> bool:
     """Whether the numbers of a table are written as in Dutch, where a point groups thousands."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
     # "12,13" may list two numbers: where a point is surely decimal, a comma is not.
-    return any(map(_DECIMAL_COMMA.fullmatch, seen)) and not any(map(_DECIMAL_POINT.fullmatch, seen))
+    has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
+    return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
 def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> TypedColumn:

@@ -13,8 +13,8 @@ from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES,
 from retrieval.tables.reading import LONGEST_LABEL, Column
 from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, tokenize, words_of_name
 
-_NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
-_ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
+_NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
+_ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
 # Not so the season 2004–05: it is of two years.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
