@@ -1,4 +1,4 @@
-"""What a reader sees at a glance: an answer, what the documents say about it, or a refusal with near places."""
+"""What a reader sees at a glance: an answer with its tables and code, or a refusal with near places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.browser.test_trust import answered_with
 
 # Named when somebody wants to look at the pages themselves.
 PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
-SENTENCE = "The documents say this about it, but not the phone number."
+SENTENCE = "The documents do not say this. Nearest passages:"
 STEPS = "To replace the seal:\n\n1. Switch the pump off.\n2. Close both valves.\n3. Loosen the four screws.\n"
 CODE = "Set the speed with `setVar`:\n\n```python\nset_var('speed', 3)  # " + "a long remark " * 9 + "\n```\n"
 TABLE = """37 of 85 rows: chocolate = yes [1]
@@ -57,7 +57,7 @@ def near(site: Site) -> list[dict[str, Any]]:
 
 
 def refused(site: Site, page: Page, **saved: Any) -> Locator:
-    return answered_with(site, page, form="refusal", refused=True, statements=[], **saved)
+    return answered_with(site, page, refused=True, statements=[], **saved)
 
 
 def test_a_refusal_shows_the_near_places_as_what_they_are(
@@ -81,49 +81,20 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
 
 
 def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, page: Page) -> None:
-    choices = [
-        {"label": name, "question": f"Which seal kit fits the {name}?"} for name in ("MX-9920-W", "MX-9920-WS", "CV-15")
-    ]
+    questions = [f"Which seal kit fits the {name}?" for name in ("MX-9920-W", "MX-9920-WS", "CV-15")]
+    choices = [{"label": question, "question": question} for question in questions]
     turn = refused(site, page, text="The documents do not answer this question.", choices=choices, near=[])
-    offered = turn.get_by_role("group", name="Which one do you mean?")
-    expect(offered.get_by_role("button")).to_have_text(["MX-9920-W", "MX-9920-WS", "CV-15"])
+    offered = turn.get_by_role("group", name="Did you mean:")
+    expect(offered.get_by_role("button")).to_have_text(questions)
     assert violations(page) == []
     keep(page, "choices")
     address = page.url
-    offered.get_by_role("button", name="CV-15").click()
+    offered.get_by_role("button", name=questions[2]).click()
     turns = page.locator(".turn")
     expect(turns).to_have_count(2)
     expect(turns.nth(1).locator(".question")).to_have_text("Which seal kit fits the CV-15?")
     expect(turns.nth(1).locator(".answer")).not_to_have_class("answer is-streaming")
     assert page.url.partition("#")[0] == address.partition("#")[0]
-
-
-def test_one_choice_is_a_correction(site: Site, page: Page) -> None:
-    question = "Which seal kit fits the MX-9920-W?"
-    choices = [{"label": "seal", "question": question}]
-    turn = refused(site, page, text="The documents do not answer this question.", choices=choices)
-    expect(turn.get_by_role("group", name="Did you mean:").get_by_role("button")).to_have_text([question])
-    keep(page, "correction")
-
-
-def test_a_value_is_set_off_from_the_sentence_around_it(site: Site, page: Page) -> None:
-    text = "**3450 g** [1]\n\nThe MX-9920-W weighs 3450 g without its union nuts [1]."
-    turn = answered_with(site, page, text=text, statements=[])
-    sizes = turn.locator(".prose p").evaluate_all(
-        "nodes => nodes.map(node => parseFloat(getComputedStyle(node.querySelector('strong') || node).fontSize))"
-    )
-    assert sizes[0] > sizes[1]
-    keep(page, "value")
-
-
-def test_excerpts_say_that_they_are_no_direct_answer(site: Site, anywhere: Page) -> None:
-    page = anywhere
-    text = "To replace the seal:\n\n1. Switch the pump off.\n2. Close the valves. [1]\n\nIt lasts 5 years. [1]\n\n… [1]"
-    turn = answered_with(site, page, form="excerpts", text=text, statements=[], confidence=0.3)
-    expect(turn.get_by_role("heading", name="What the documents say about this")).to_be_visible()
-    expect(turn.get_by_text("The sources bear on this only loosely; check them.")).to_have_count(0)
-    assert violations(page) == []
-    keep(page, "excerpts")
 
 
 def test_a_table_and_code_scroll_by_themselves(site: Site, anywhere: Page) -> None:

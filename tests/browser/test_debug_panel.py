@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
-from tests.browser.pages import ask, in_all_looks
-from tests.browser.test_accessibility import too_wide
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.pages import ask
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
@@ -88,58 +86,13 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     expect(fact(panel, "Search method")).to_have_text("zscore")
 
 
-def test_a_replay_shows_the_difference(site: Site, page: Page, complaints: Complaints) -> None:
-    complaints.expected = ["status of 422"]
-    site.sign_in(page)
-    panel = open_panel(ask(page, QUESTION))
-    form = panel.locator(".replay-form")
-    result = panel.locator(".replay-result")
-    search = form.get_by_role("button", name="Search again")
-
-    search.click()
-    expect(result).to_contain_text("Nothing was changed")
-    form.get_by_label("Method").select_option("lexical")
-    form.get_by_label("Write the answer too").select_option("quoted")
-    search.click()
-    expect(result.locator(".replay-change")).to_have_text("Method: zscore → lexical")
-    expect(result).not_to_contain_text("Nothing was changed")
-    moves = result.locator(".moves tbody tr")
-    expect(moves.filter(has_text="comes in").first).to_be_visible()
-    expect(moves.filter(has_text="goes out").first).to_be_visible()
-    after = [row.locator("td").nth(1).inner_text() for row in moves.all()]
-    returned = [rank for rank in after if rank != "–"]
-    assert returned == [str(rank) for rank in range(1, len(returned) + 1)]
-    assert set(after[len(returned) :]) <= {"–"}
-    expect(result.locator(".texts section")).to_have_count(2)
-    expect(result.locator(".texts section").first).to_contain_text("as it was given")
-    assert too_wide(page) == []
-    # The answer itself is looked at elsewhere.
-    assert in_all_looks(page, ".debug") == []
-
-
-def test_a_replay_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(java_script_enabled=False)
-    site.sign_in(page)
-    page.fill("#question", QUESTION)
-    page.click("button.send")
-    page.locator(".debug > summary").click()
-    page.get_by_role("link", name="Open it as a page").click()
-    expect(page.locator(".pipeline li")).to_have_count(11)
-    page.get_by_label("Passages returned").fill("2")
-    page.get_by_role("button", name="Search again").click()
-    expect(page.locator(".replay-change")).to_have_text("Passages returned: 8 → 2")
-    expect(page.locator("h1")).to_have_text(QUESTION)
-    page.get_by_role("link", name="How these passages were found").click()
-    expect(page.locator(".candidates")).to_be_visible()
-
-
 def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:
     page.goto(site.url)
     turn = ask(page, QUESTION)
     expect(turn.locator(".cite a").first).to_be_visible()
     expect(page.locator(".debug")).to_have_count(0)
     answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
-    for path in ("debug", "debug/scores", "replay"):
+    for path in ("debug", "debug/scores"):
         assert page.request.get(f"{site.url}/answers/{answer_id}/{path}/").status == 404
     page.reload()
     expect(page.locator(".cite a").first).to_be_visible()
