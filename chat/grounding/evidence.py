@@ -118,8 +118,8 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     for a passage without any.
 
     It is the one that holds most of the question's words, rare ones counting more. That finds the sentence with the
-    answer as often as sentence vectors do (docs/quality.md), and encodes nothing. Of several that hold the same words,
-    none among them, vectors choose; while the embedder does not answer, the first one is taken, and the log says so.
+    answer as often as sentence vectors do (docs/quality.md), and encodes nothing. Of several in a block that hold the
+    same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is taken, and the log says so.
     """
     best = source.block.best
     units = [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
@@ -128,7 +128,11 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
     weights = stem_weights(stems(question), texts)
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
-    first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)][:MOST_COMPARED]
+    first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
+    if max(shares):
+        # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
+        first = [unit for unit in first if unit.block == first[0].block]
+    first = first[:MOST_COMPARED]
     if len(first) == 1:
         return first[0]
     try:
