@@ -119,7 +119,8 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
 
     It is the one that holds most of the question's words, rare ones counting more. That finds the sentence with the
     answer as often as sentence vectors do (docs/quality.md), and encodes nothing. Of several in a block that hold the
-    same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is taken, and the log says so.
+    same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is
+    taken, and the log says so.
     """
     best = source.block.best
     units = [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
