@@ -73,10 +73,6 @@ class OpenAICompatibleGenerator:
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
         self._prices = prices
 
-    def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncGenerator[str, None]:
-        """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
-        return self.compose(question, sources, (), PartialAnswer())
-
     async def compose(
         self,
         question: str,
@@ -86,6 +82,7 @@ class OpenAICompatibleGenerator:
         computed: str = "",
         tables: AskableTables | None = None,
     ) -> AsyncGenerator[str, None]:
+        """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
         limits = self._limits
         if "tools" in self._client.refused:
             tables = None

@@ -93,7 +93,8 @@ def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None
     panel = panel_of(answer, staff)
     assert panel is not None
     states = {step.name: step.state.value for step in panel.steps}
-    assert states["vector"] == states["lexical"] == states["fusion"] == states["rerank"] == "ok"
+    assert states["vector"] == states["lexical"] == states["fusion"] == "ok"
+    assert states["rerank"] == "off"
     assert [bar.name for _, bar in panel.search_bars][:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
     assert panel.context[0].endswith(("hit", "hits"))
     assert re.search(r"\d+ of 4,000 tokens", panel.context[-1])
@@ -116,7 +117,6 @@ def test_other_browsers_get_a_page(library: Collection, staff: User) -> None:
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
     assert "<!doctype html>" in page
     assert "chat/debug" in page
-    assert f'action="/answers/{answer.pk}/replay/"' in page
 
 
 def test_only_staff_look_in_unless_the_site_says_otherwise(
@@ -124,7 +124,7 @@ def test_only_staff_look_in_unless_the_site_says_otherwise(
 ) -> None:
     answer = answered()
     asker, other = client_of(visitor="browser-1"), client_of(visitor="browser-2")
-    paths = [f"/answers/{answer.pk}/{page}/" for page in ("debug", "debug/scores", "replay")]
+    paths = [f"/answers/{answer.pk}/{page}/" for page in ("debug", "debug/scores")]
     for path in paths:
         assert [each.get(path).status_code for each in (asker, other, client_of(staff))] == [404, 404, 200]
     settings.CHAT_DEBUG_FOR_EVERYONE = True
@@ -158,7 +158,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     Answer.objects.filter(pk=answer.pk).update(sources=[], source_collections=[], source_documents=[])
     closed = client_of(visitor="browser-1").get(path).content.decode()
     assert "secret" not in closed
-    candidates = text_of(closed[closed.index('class="candidate-list"') : closed.index('class="replay"')])
+    candidates = text_of(closed[closed.index('class="candidate-list"') :])
     assert "weighs 3450 grams" not in candidates
     assert candidates.count("You may not read this passage any more.") == len(answer.trace["candidates"])
 
@@ -334,7 +334,6 @@ def test_an_answer_that_searched_nothing_has_nothing_to_explain(staff: User, lib
     Answer.objects.filter(pk=answer.pk).update(trace={}, status=Answer.Status.FAILED, error="No.")
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
     assert "nothing to explain" in page
-    assert client_of(staff).get(f"/answers/{answer.pk}/replay/").status_code == 404
 
 
 def test_slides_and_sheets_are_called_what_they_are(collection: Collection, ingest: Ingest, staff: User) -> None:

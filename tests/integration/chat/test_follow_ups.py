@@ -104,7 +104,6 @@ def test_what_is_searched_twice_is_explained(library: Collection) -> None:
         candidate = hit.candidate
         assert [each.query for each in candidate.searches] == texts
         parts = [score.contribution for score in candidate.retrievers.values()]
-        parts += [candidate.rerank.contribution if candidate.rerank else 0.0, candidate.support]
         assert candidate.score == pytest.approx(sum(parts))
     ranks = [hit.candidate.searches[1].rank for hit in result.hits]
     assert ranks[0] == 1

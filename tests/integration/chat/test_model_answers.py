@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pytest
@@ -16,18 +15,15 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
-from chat import answering, asking
+from chat import asking
 from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
-from chat.grounding import verification
-from chat.grounding.evidence import weighing
+from chat.grounding import evidence
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn
 from chat.streaming import heartbeat, runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
-from chat.types import ContextSource, Verified
-from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
 from tests.support.model_server import ModelServer, model_server
@@ -277,13 +273,8 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(
 
 @pytest.fixture
 def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedder gives the question's vector, and then no other."""
-
-    def down(*_: object) -> None:
-        raise EmbeddingFailed("The embedding server does not answer.")
-
-    monkeypatch.setattr(weighing, "load_tokens", down)
-    weighing._weigh_with_vectors.cache_clear()
+    """Nothing was fitted for the embedder."""
+    monkeypatch.setattr(evidence, "current_calibration", lambda: None)
 
 
 BY_WORDS = "The embedding model did not answer: what the passages say was judged by their words alone."
@@ -317,16 +308,6 @@ async def test_it_is_said_without_a_model_too_and_does_not_serve_again() -> None
     assert (await ask())[0].repeats is None
 
 
-async def test_an_answer_that_could_not_be_checked_by_meaning_says_so(
-    library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unmeasured(text: str, sources: Sequence[ContextSource]) -> Verified:
-        return replace(verification.verify(text, sources), measured=False)
-
-    monkeypatch.setattr(answering, "verify", unmeasured)
-    assert (await ask())[0].notice == BY_WORDS
-
-
 async def test_brackets_in_code_are_no_sources(library: Collection, model: ModelServer) -> None:
     model.pieces = ["Read `row[", "1]` or ⟦0⟧:\n\n```\nrow[1] = ⟦2⟧\n```\n"]
     answer, _ = await ask()
@@ -347,7 +328,7 @@ async def test_without_any_evidence_no_model_is_asked(library: Collection, model
     assert (answer.refused, answer.prompt_version, model.requests) == (True, None, [])
     assert answer.confidence == events[0].payload["confidence"]
     assert answer.confidence is not None
-    assert answer.confidence < 0.05
+    assert answer.confidence < evidence.HOPELESS
     answered, _ = await ask()
     assert answered.confidence is not None
     assert answered.confidence > 0.5

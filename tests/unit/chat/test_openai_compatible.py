@@ -48,7 +48,7 @@ async def drafted(
 
 
 async def pieces(server: ModelServer, sources: list[ContextSource]) -> list[str]:
-    return [piece async for piece in generator(server).stream("How heavy?", sources)]
+    return [piece async for piece in generator(server).compose("How heavy?", sources, (), PartialAnswer())]
 
 
 async def test_text_is_streamed_and_markers_come_whole(server: ModelServer, sources: list[ContextSource]) -> None:
@@ -153,19 +153,24 @@ async def test_an_empty_answer_is_an_error(server: ModelServer, sources: list[Co
 async def test_silence_ends_in_time(server: ModelServer, sources: list[ContextSource]) -> None:
     server.delay_seconds = 2.0
     with pytest.raises(GenerationFailed, match="in time"):
-        [piece async for piece in generator(server, silence_seconds=0.2).stream("How heavy?", sources)]
+        [
+            piece
+            async for piece in generator(server, silence_seconds=0.2).compose(
+                "How heavy?", sources, (), PartialAnswer()
+            )
+        ]
 
 
 async def test_nobody_there(sources: list[ContextSource], server: ModelServer) -> None:
     away = OpenAICompatibleGenerator("http://127.0.0.1:9/v1", "", "tiny", AnswerLimits(silence_seconds=1.0))
     with pytest.raises(GenerationFailed, match="line to the model broke"):
-        [piece async for piece in away.stream("How heavy?", sources)]
+        [piece async for piece in away.compose("How heavy?", sources, (), PartialAnswer())]
 
 
 async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces = ["word "] * 500
     server.delay_seconds = 0.01
-    stream = generator(server).stream("How heavy?", sources)
+    stream = generator(server).compose("How heavy?", sources, (), PartialAnswer())
     assert await anext(stream)
     await stream.aclose()  # type: ignore[attr-defined]
     assert await asyncio.to_thread(server.closed_early.wait, 5)
@@ -207,7 +212,7 @@ async def test_a_server_that_cannot_count_is_asked_again_without_and_remembered(
     server.unknown_parameters, server.tight_lipped = ["stream_options"], tight_lipped
     asked = generator(server)
     for _ in range(2):
-        assert "3450" in "".join([piece async for piece in asked.stream("How heavy?", sources)])
+        assert "3450" in "".join([piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())])
     assert ["stream_options" in request for request in server.requests] == [True, False, False]
 
 
@@ -350,7 +355,7 @@ async def test_a_prompt_too_long_takes_no_limit_from_later_answers(
     server.statuses = [400]
     server.said = "'max_tokens' is too large: 1000. The maximum context length is 4096 tokens."
     with pytest.raises(GenerationFailed):
-        [piece async for piece in asked.stream("How heavy?", sources)]
+        [piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())]
     assert len(server.requests) == 1
-    [piece async for piece in asked.stream("How heavy?", sources)]
+    [piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())]
     assert server.requests[-1]["max_tokens"] == AnswerLimits().answer_tokens

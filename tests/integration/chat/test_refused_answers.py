@@ -1,4 +1,4 @@
-"""An answer, what the documents say about it, or a refusal with near places: the same on every surface."""
+"""A refusal with near places and what may have been meant: the same on every surface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chat import answering, asking
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
 from chat.streaming import streams
-from chat.types import AnswerForm, AnswerToken, Choice, Completed, NearPlace, Searched
+from chat.types import AnswerToken, Choice, Completed, NearPlace, Searched
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
 
@@ -28,8 +28,9 @@ Ingest = Callable[..., Document]
 Shape = Callable[[Searched, Completed], Completed]
 PASSWORDS = "# Passwords\n\nA password for the console has at least 14 characters.\n\n- no names\n- no dates\n"
 QUESTION = "How long must a password for the console be?"
-SENTENCE = "The documents say this about it, but not the phone number."
-CHOICES = (Choice("MX-9920-W", "How heavy is the MX-9920-W?"), Choice("MX-9940-W", "How heavy is the MX-9940-W?"))
+SENTENCE = "The documents do not say this. Nearest passages:"
+MEANT = ("How heavy is the MX-9920-W?", "How heavy is the MX-9940-W?")
+CHOICES = tuple(Choice(question, question) for question in MEANT)
 
 
 @pytest.fixture
@@ -67,10 +68,6 @@ def refusal(searched: Searched, end: Completed) -> Completed:
     return Completed(SENTENCE, (), refused=True, generator="extractive", near=(near,), choices=CHOICES)
 
 
-def excerpts(searched: Searched, end: Completed) -> Completed:
-    return replace(end, form=AnswerForm.EXCERPTS)
-
-
 def ask(user: Any = None, **options: Any) -> Answer:
     answer = asking.begin(QUESTION, user=user or AnonymousUser(), visitor="" if user else "browser-1", **options)
     async_to_sync(streams.finish)(answer.pk)
@@ -95,16 +92,6 @@ def mine(owner: User) -> Client:
     return client
 
 
-def test_an_answer_is_one_unless_it_says_otherwise(library: Collection) -> None:
-    answer = ask()
-    assert (answer.form, answer.near, answer.choices) == ("answer", [], [])
-
-
-def test_every_refusal_has_the_form_of_one(library: Collection, outcome: Callable[[Shape], None]) -> None:
-    outcome(lambda _searched, end: replace(end, refused=True, form=AnswerForm.ANSWER))
-    assert ask().form == "refusal"
-
-
 def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
     library: Collection, outcome: Callable[[Shape], None]
 ) -> None:
@@ -113,25 +100,24 @@ def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
     (near,) = first.near
     document = Document.objects.get()
     assert document.text.text[near["start"] : near["end"]] == near["quote"]
-    assert near["document"] == {"id": document.pk, "title": "Passwords", "url": ""}
-    assert first.choices[0] == {"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}
+    assert near["document"] == {"id": document.pk, "title": "Passwords", "url": "", "collection": "library"}
+    assert first.choices[0] == {"label": MEANT[0], "question": MEANT[0]}
     again = ask()
     assert again.repeats == first
-    assert (again.form, again.near, again.choices) == ("refusal", first.near, first.choices)
+    assert (again.refused, again.near, again.choices) == (True, first.near, first.choices)
 
 
-def test_the_api_has_the_form_the_near_places_and_the_choices(
+def test_the_api_has_the_near_places_and_the_choices(
     library: Collection, outcome: Callable[[Shape], None], api: APIClient
 ) -> None:
     outcome(refusal)
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
-    assert (body["form"], body["refused"]) == ("refusal", True)
+    assert body["refused"] is True
     assert body["near"][0]["quote"].startswith("A password for the console")
-    assert [choice["label"] for choice in body["choices"]] == ["MX-9920-W", "MX-9940-W"]
+    assert [choice["question"] for choice in body["choices"]] == list(MEANT)
     schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
     assert set(body["near"][0]) == set(schemas["NearPlace"]["properties"])
     assert set(body["choices"][0]) == set(schemas["QuestionChoice"]["properties"])
-    assert set(schemas["FormEnum"]["enum"]) == {"answer", "excerpts", "refusal"}
 
 
 def test_a_completion_tells_the_near_places_as_text(
@@ -142,11 +128,11 @@ def test_a_completion_tells_the_near_places_as_text(
     completion = api.post("/v1/chat/completions", body, format="json").json()
     content = completion["choices"][0]["message"]["content"]
     assert content == (
-        f"{SENTENCE}\n\nPasswords\n\n"
+        f"{SENTENCE}\n\nPasswords · Library\n\n"
         "> A password for the console has at least 14 characters.\n>\n> - no names\n> - no dates\n\n"
-        "Which one do you mean?\n- MX-9920-W: How heavy is the MX-9920-W?\n- MX-9940-W: How heavy is the MX-9940-W?"
+        f"Did you mean:\n- {MEANT[0]}\n- {MEANT[1]}"
     )
-    assert completion["question_choices"][1]["label"] == "MX-9940-W"
+    assert completion["question_choices"][1]["question"] == MEANT[1]
     streamed = api.post("/v1/chat/completions", {**body, "stream": True}, format="json")
     assert _streamed_content(streamed) == content
 
@@ -169,21 +155,12 @@ def test_the_command_prints_the_near_places_and_the_choices(
     assert printed.startswith(SENTENCE)
     assert "Near: Passwords, characters " in printed
     assert "    - no dates" in printed
-    assert "Nearest passages" not in printed
-    assert "Which one do you mean?\n  - MX-9920-W: How heavy is the MX-9920-W?" in printed
+    assert f"Did you mean: {MEANT[0]}" in printed
     call_command("ask", QUESTION, json=True)
     told = json.loads(capsys.readouterr().out)
-    assert told["form"] == "refusal"
+    assert told["refused"] is True
     assert told["near"][0]["document"]["title"] == "Passwords"
-    assert told["choices"][0]["label"] == "MX-9920-W"
-
-
-def test_the_command_says_that_excerpts_are_no_direct_answer(
-    library: Collection, outcome: Callable[[Shape], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    outcome(excerpts)
-    call_command("ask", QUESTION)
-    assert "This is what the documents say about it, without a direct answer." in capsys.readouterr().out
+    assert told["choices"][0]["question"] == MEANT[0]
 
 
 def test_a_page_shows_a_refusal_with_its_near_places(
@@ -196,43 +173,17 @@ def test_a_page_shows_a_refusal_with_its_near_places(
     assert "<li>no names</li>" in page
     near = answer.near[0]
     assert f"/documents/{near['document']['id']}/?start={near['start']}&amp;end={near['end']}#passage" in page
-    assert "Which one do you mean?" in page
-    assert 'value="How heavy is the MX-9940-W?">MX-9940-W</button>' in page
-    # The near places stand in for the list of passages.
-    assert "Nearest passages" not in page
+    assert "Did you mean:" in page
+    assert f'value="{MEANT[1]}">{MEANT[1]}</button>' in page
     shared = Client().get(f"/s/{sharing.share(answer.conversation)}/").content.decode()
     assert "<li>no names</li>" in shared
-    assert "Which one do you mean?" not in shared
-
-
-def test_one_choice_is_the_question_that_may_have_been_meant(
-    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
-) -> None:
-    outcome(lambda searched, end: replace(refusal(searched, end), choices=(Choice("console", "Which console?"),)))
-    answer = ask(owner)
-    page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
-    assert "Did you mean:" in page
-    assert 'value="Which console?">Which console?</button>' in page
-
-
-def test_a_page_tells_excerpts_from_an_answer(
-    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
-) -> None:
-    heading = '<h3 class="form-heading">What the documents say about this</h3>'
-    answer = ask(owner)
-    assert heading not in mine.get(f"/c/{answer.conversation_id}/").content.decode()
-    outcome(excerpts)
-    answer = ask(owner, anew=True)
-    assert answer.form == "excerpts"
-    assert heading in mine.get(f"/c/{answer.conversation_id}/").content.decode()
-    dutch = mine.get(f"/c/{answer.conversation_id}/", headers={"accept-language": "nl"}).content.decode()
-    assert "Wat de documenten hierover zeggen" in dutch
+    assert "Did you mean:" not in shared
 
 
 def test_what_is_quoted_is_said_to_be(library: Collection, mine: Client, owner: User) -> None:
     answer = ask(owner)
     assert [cited.verbatim for cited in answer.citations.all()] == [True]
-    assert answer.statements[0]["verbatim"] is True
+    assert answer.statements == []
     page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
     assert 'data-support="Quoted word for word"' in page
     assert "Supports the sentence" not in page
@@ -251,7 +202,6 @@ def refused_beside_a_secret(owner: User, library: Collection, ingest: Ingest) ->
         conversation=conversation,
         question="What is the code?",
         text=SENTENCE,
-        form=Answer.Form.REFUSAL,
         refused=True,
         near=[{**near, "start": 9, "end": 26, "chunk_id": 1}],
         sources=[source],
