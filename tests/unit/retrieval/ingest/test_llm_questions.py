@@ -86,11 +86,7 @@ def test_what_is_no_question_is_left_out(server: CompletionServer) -> None:
     "content",
     ["no json", "{}", '{"questions": "How?"}', "[1]", asked("The weight"), asked("Hoe zwaar is de pomp van het huis?")],
 )
-<<<<<<< HEAD
 def test_without_a_usable_answer_there_is_no_question(server: CompletionServer, content: str) -> None:
-=======
-def test_without_a_usable_answer_the_passage_has_no_questions(server: CompletionServer, content: str) -> None:
->>>>>>> w-y
     server.content = content
     before = QUESTION_FAILURES._value.get()
     assert model(server).generate(TEXT, [], "en") == []
