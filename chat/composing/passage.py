@@ -81,11 +81,11 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    """The range of blocks with those behind it, then those before it, as far as they fit."""
-    while last + 1 < len(section) and section[last + 1].end - section[first].start <= LONGEST_PROSE:
-        last += 1
+    """The range of blocks with those before it, then those behind it, as far as they fit."""
     while first > 0 and section[last].end - section[first - 1].start <= LONGEST_PROSE:
         first -= 1
+    while last + 1 < len(section) and section[last + 1].end - section[first].start <= LONGEST_PROSE:
+        last += 1
     return first, last
 
 

@@ -44,7 +44,7 @@ ANSWERABLE_BY_WORDS = 0.5
 HOPELESS = 0.1
 # A passage this close is shown below a refusal.
 NEAR = 0.6
-# Where words tell nothing, the vectors of this many units are compared.
+# Of the units that hold the same words, the vectors of this many are compared.
 MOST_COMPARED = 16
 
 
@@ -117,10 +117,10 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     """The sentence, item, row or piece of code of the source's best passage that comes nearest to the question; None
     for a passage without any.
 
-    It is the one that holds most of the question's words, rare ones counting more, ties going to the earlier one: that
-    finds the sentence with the answer as often as sentence vectors do (docs/quality.md), and nothing has to be encoded.
-    Only where none holds any, as in another language, vectors decide; while the embedder does not answer, the first
-    unit is taken, and the log says so.
+    It is the one that holds most of the question's words, rare ones counting more. That finds the sentence with the
+    answer as often as sentence vectors do (docs/quality.md), and encodes nothing. Of several in a block that hold the
+    same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is
+    taken, and the log says so.
     """
     best = source.block.best
     units = [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
@@ -128,13 +128,17 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
     weights = stem_weights(stems(question), texts)
-    shares = [sum(weights[stem] for stem in weights.keys() & text) for text in texts]
-    if any(shares):
-        return units[max(range(len(units)), key=lambda at: (shares[at], -at))]
-    compared = units[:MOST_COMPARED]
+    shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
+    first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
+    if max(shares):
+        # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
+        first = [unit for unit in first if unit.block == first[0].block]
+    first = first[:MOST_COMPARED]
+    if len(first) == 1:
+        return first[0]
     try:
-        vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in compared]))
-        return compared[int(np.argmax(vectors @ encode_query(question)))]
+        vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))
+        return first[int(np.argmax(vectors @ encode_query(question)))]
     except RetrievalError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
-        return units[0]
+        return first[0]

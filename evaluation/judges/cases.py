@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.types import ContextSource
 from evaluation.judges.types import Case
@@ -22,7 +23,7 @@ def case_of(answer: Answer, reference: str = "") -> Case:
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         reference=reference,
-        is_computed=bool(answer.computed),
+        is_quoted=answer.generator == EXTRACTIVE,
     )
 
 

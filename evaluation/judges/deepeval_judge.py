@@ -52,7 +52,7 @@ class DeepEvalJudge:
             return ()
         if case.refused:
             return ("contextual_relevancy",)
-        of_claims = () if case.is_computed else ("faithfulness",)
+        of_claims = () if case.is_quoted else ("faithfulness",)
         always = (*of_claims, "answer_relevancy", "contextual_relevancy")
         return (*always, "contextual_precision", "contextual_recall") if case.reference else always
 

@@ -222,7 +222,7 @@ class OfflineJudge:
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return (*of_context, "refusal")
-        is_claimed = not case.is_computed and bool(self._verify(case).statements)
+        is_claimed = not case.is_quoted and bool(self._verify(case).statements)
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context, "refusal")
 

@@ -1,10 +1,10 @@
 """How relevant a text is to a question, by its sentences. PURE; the embedder is an argument.
 
-A sentence's relevancy is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share
-of the question's words that it holds, in itself or in the headings above it. On questions with a sentence that answers
-and one from elsewhere (240 of SQuAD 2 in English, 157 of XQuAD in Dutch) the mean tells the two apart with an AUROC of
-0.998 and 0.963; the cosine alone 0.995 and 0.904, the words alone 0.978 and 0.951. Sentences of the same paragraph that
-do not answer: 0.909 and 0.843.
+A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's
+(:class:`Calibration`), and the share of the question's words that it holds, in itself or in the headings above it. On
+240 questions each of SQuAD 2 (English) and XQuAD (Dutch), with the sentence that answers and one from another passage,
+the mean tells the two apart with an AUROC of 0.987 and 0.998 with multilingual-e5-small (the closeness alone 0.977 and
+0.991, the words alone 0.982 and 0.971), and of 0.998 and 0.977 with all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
-# Nine of ten answering sentences lie above it in both languages, nine of ten from elsewhere below.
-THRESHOLD = 0.3
+# Of the answering sentences 90 % and 89 % lie above it, of the others 100 % below; with all-MiniLM-L6-v2 94 % in both
+# languages, and 100 % and 89 %.
+THRESHOLD = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,7 @@ def relevancies(
 ) -> list[Relevancy]:
     """The best sentence of each text, given as (headings above it, text); ties go to the earlier sentence.
 
-    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension), whose cosines the
-    ``calibration`` brings to one scale.
+    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -56,11 +56,11 @@ def relevancies(
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
-    similarities = np.clip([calibration.likeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
+    similarities = np.clip([calibration.closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
     asked = set(stems(question))
     for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
         coverage = len(asked & set(stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
         score = (similarity + coverage) / 2
-        if score > best[number].score:
+        if score > best[number].score or not best[number].sentence:
             best[number] = Relevancy(sentence, score, similarity, coverage)
     return best

@@ -13,8 +13,9 @@ from chat.types import ContextSource
 class Case:
     """An answer with what it was made from. ``answer`` has its markers; ``reference`` is the expected answer, or empty.
 
-    ``refused`` says that the answer is none: it tells that the documents do not hold one. ``is_computed`` says that it
-    was computed over the rows of a table: whether sentences of sources support it is no measure of that.
+    ``refused`` says that the answer is none: it tells that the documents do not hold one. ``is_quoted`` says that it
+    quotes passages word for word, or was computed over the rows of a table: there is no claim that its sources might
+    not support.
     """
 
     question: str
@@ -22,7 +23,7 @@ class Case:
     sources: tuple[ContextSource, ...]
     refused: bool = False
     reference: str = ""
-    is_computed: bool = False
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

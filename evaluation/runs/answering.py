@@ -12,7 +12,6 @@ from asgiref.sync import async_to_sync
 from chat import conf as chat_conf
 from chat.answering import answer
 from chat.protocols import PartialAnswer
-from chat.streaming.payloads import computed
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement
@@ -89,7 +88,7 @@ class AnswerMeasurement:
         # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
-            self._judge.judge(result, sources, is_computed=computed(reply.searched, reply.end) is not None)
+            self._judge.judge(result, sources)
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:

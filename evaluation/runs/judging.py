@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from chat.generators.extractive import NAME as EXTRACTIVE
 from evaluation import conf
 from evaluation.judgements.budget import JobMeter
 from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, UnusableJudgement
@@ -34,7 +35,7 @@ class ModelJudge:
         self._unavailable = 0
         self._given_up = ""
 
-    def judge(self, result: AnswerResult, sources: Sequence[ContextSource], *, is_computed: bool = False) -> None:
+    def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
         """Writes scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
@@ -45,7 +46,7 @@ class ModelJudge:
             sources=tuple(source for source in sources if source.block.content.strip()),
             refused=result.refused,
             reference=result.expected_answer,
-            is_computed=is_computed,
+            is_quoted=result.generator == EXTRACTIVE,
         )
         try:
             judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))

@@ -112,8 +112,8 @@ def test_rules_score_a_good_answer_high_and_always_alike(judged):
     assert not any(score.is_low for score in first.scores.all())
 
 
-def test_whether_sources_support_a_computed_answer_is_not_measured(judged, server):
-    computed = completed_answer("There are 3 rows, of 5 in the table.", computed={"operation": "count"})
+def test_whether_sources_support_a_quoted_or_computed_answer_is_not_measured(judged, server):
+    computed = completed_answer("There are 3 rows, of 5 in the table.", generator="extractive")
     assert set(scores_of(judged(computed, "offline"))) == {"answer_relevancy", "contextual_relevancy", "refusal"}
     assert set(scores_of(judged(computed, "model"))) == set(MODEL_METRICS) - {"faithfulness"}
 

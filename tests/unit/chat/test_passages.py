@@ -140,3 +140,8 @@ def test_numbers_in_brackets_of_a_document_are_no_markers() -> None:
 def test_what_is_probably_not_answered_is_not_quoted() -> None:
     with pytest.raises(NoAnswer):
         quote("weigh", [source("It weighs 3450 g.")], evidence(1.0, probability=0.1))
+
+
+def test_tags_of_templates_are_not_shown_but_in_code() -> None:
+    text = "Set it {% if x %}in{% endif %} the menu {{< note >}}, with `{% raw %}` or {{ site.name }}.\n"
+    assert quoted("the menu", source(text)).text == "Set it in the menu , with `{% raw %}` or . [1]"

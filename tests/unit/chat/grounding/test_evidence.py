@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from chat.grounding.evidence import Evidence, nearest_unit, weigh
 from chat.types import ContextSource
+from retrieval import conf
 from retrieval.dense.calibration import Calibration
+from retrieval.exceptions import EmbeddingFailed
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
 from tests.support.contexts import source
@@ -108,8 +110,21 @@ def test_the_unit_with_most_of_the_questions_words_is_nearest() -> None:
     assert nearest("How much does the pump weigh?", source(text)) == "The pump weighs four kilos."
 
 
-def test_of_units_that_hold_the_same_words_the_earlier_is_nearest() -> None:
+def test_of_units_that_hold_the_same_words_the_nearest_in_meaning_is_taken() -> None:
+    text = "# Pump\n\nThe pump is green. It weighs four kilos. It is sold in Utrecht.\n"
+    assert nearest("How heavy is the pump?", source(text)) == "It weighs four kilos."
+    assert nearest("Hoe zwaar is hij?", source("It is green. It weighs four kilos.")) == "It weighs four kilos."
+
+
+def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(texts: Sequence[str]) -> None:
+        raise EmbeddingFailed("down")
+
+    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
     assert nearest("pump", source("A pump. A pump again.")) == "A pump."
+    assert "does not answer" in caplog.text
 
 
 def test_only_the_best_passage_of_a_source_is_looked_at() -> None:

@@ -85,4 +85,4 @@ def test_what_ask_calls_choices_has_another_name_beside_openais() -> None:
     whole = COMPLETION.whole({**answer("The documents do not answer this question."), "choices": offered}, SOURCES)
     assert whole["question_choices"] == offered
     (choice,) = whole["choices"]
-    assert choice["message"]["content"].endswith("\n\nDid you mean: How heavy is the MX-9920-W?")
+    assert choice["message"]["content"].endswith("\n\nDid you mean:\n- How heavy is the MX-9920-W?")

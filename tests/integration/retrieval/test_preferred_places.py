@@ -1,0 +1,96 @@
+"""Where a passage stands counts: in a collection that the question names, where the answer before was found, or below a
+code of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from retrieval.models import Collection, Document
+from retrieval.rights.access import everything
+from retrieval.search.pipeline import find_codes, search
+from retrieval.types import SearchMethod, Turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+
+@pytest.fixture
+def handbooks(ingest: Ingest) -> dict[str, Document]:
+    """Three organisations that say much the same."""
+    found = {}
+    for slug, name, days in (("acme", "Acme Pumps", 25), ("globex", "Globex", 30), ("initech", "Initech", 28)):
+        collection = Collection.objects.create(slug=slug, name=name, text_search_configuration="english")
+        text = f"# Holidays\n\nEverybody has {days} days of holiday a year.\n\n# Travel\n\nThe office books trips.\n"
+        found[slug] = ingest(collection, "handbook.md", text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("How many days of holiday has one at Globex?", ("globex",)),
+        ("How many days of holiday do people of ACME Pumps have?", ("acme",)),
+        ("How many days of holiday are there at initech and globex?", ("globex", "initech")),
+    ],
+)
+def test_passages_of_a_collection_that_the_question_names_come_first(
+    handbooks: dict[str, Document], question: str, named: tuple[str, ...]
+) -> None:
+    result = search(question, everything())
+    assert sorted(result.trace.named_collections) == list(named)
+    first = [hit.passage.collection for hit in result.hits[: len(named)]]
+    assert sorted(first) == list(named)
+    assert [boost.name for boost in result.hits[0].candidate.boosts] == [f"collection={first[0]}"]
+
+
+@pytest.mark.parametrize("question", ["How many days of holiday?", "globexes and pumps of acmes"])
+def test_parts_of_words_and_of_names_name_no_collection(handbooks: dict[str, Document], question: str) -> None:
+    assert search(question, everything()).trace.named_collections == ()
+
+
+def test_a_method_asked_for_is_searched_as_published(handbooks: dict[str, Document]) -> None:
+    result = search("Holidays at Globex", everything(), method=SearchMethod.RRF)
+    assert result.trace.named_collections == ()
+    assert not any(hit.candidate.boosts for hit in result.hits)
+
+
+def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks: dict[str, Document]) -> None:
+    question, asked = "and who books trips?", "How many days of holiday has one?"
+
+    def margin(slug: str, before: Turn) -> float:
+        scores = {hit.passage.collection: hit.score for hit in search(question, everything(), history=[before]).hits}
+        return scores[slug] - max(score for other, score in scores.items() if other != slug)
+
+    for slug, document in handbooks.items():
+        before = Turn(asked, "30 days [1].", (document.pk,), (slug,))
+        assert margin(slug, before) > margin(slug, Turn(asked, "30 days."))
+
+
+def test_a_named_collection_counts_more_than_the_answer_before(handbooks: dict[str, Document]) -> None:
+    before = Turn("How many days of holiday?", "25 days [1].", (handbooks["acme"].pk,), ("acme",))
+    assert search("and at Globex?", everything(), history=[before]).hits[0].passage.collection == "globex"
+
+
+def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(
+    collection: Collection, ingest: Ingest
+) -> None:
+    ingest(collection, "bulletin.md", "# Bulletin on the MX-9910-W\n\nThe pump MX-9910-W: the pump leaks, it is hot.")
+    ingest(collection, "codes.md", "# Codes\n\nE-041 means dry running.\n\nMX-9920-W has no codes.\n")
+    ingest(collection, "help.md", "# What does a code mean\n\nWhat a code such as E-907 means: see the display.")
+    assert search("the pump MX-9920-W", everything()).hits[0].passage.source == "codes.md"
+    first = search("What does E-041 mean and what should I do?", everything()).hits[0]
+    assert first.passage.source == "codes.md"
+    assert [boost.name for boost in first.candidate.boosts] == ["code=e041"]
+    assert sum(
+        [
+            *(each.contribution for each in first.candidate.retrievers.values()),
+            *(boost.contribution for boost in first.candidate.boosts),
+        ]
+    ) == pytest.approx(first.score)
+
+
+def test_years_and_words_are_no_codes() -> None:
+    assert find_codes("In 2026 the pump MX-9920-W replaced A1 and e-mail by E-041") == {"mx9920w", "e041"}
