@@ -206,7 +206,6 @@ RULES: dict[str, Rule] = {
     "chat:feedback": either(post("chat:feedback", answer, helpful="false"), post("chat:feedback", answer, helpful="?")),
     "chat:debug": get("chat:debug", answer),
     "chat:debug_scores": get("chat:debug_scores", answer),
-    "chat:replay": either(get("chat:replay", answer), post("chat:replay", answer)),
     "account_keys": get("account_keys"),
     "account_data": get("account_data"),
     "account_export": get("account_export"),

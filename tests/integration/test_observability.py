@@ -36,10 +36,9 @@ EXPECTED_PATHS = {
     (*_ASKED, "search", "search.lexical"),
     (*_ASKED, "search", "search.vector"),
     (*_ASKED, "search", "search.fusion"),
-    (*_ASKED, "search", "search.rerank"),
     (*_ASKED, "assembly"),
     (*_ASKED, "model"),
-    (*_ASKED, "verification"),
+    (*_ASKED, "composition"),
 }
 
 

@@ -36,7 +36,7 @@ QUESTIONS = {
 ANSWERS = {
     "How many grams does the circulation pump weigh?": "3450 grams",
     "How does a ball valve close with its lever?": "A ball valve closes with a quarter turn of its lever.",
-    "When does the warehouse open and close?": "It opens at noon.",
+    "When does the warehouse open and close?": "It opens at 10:30.",
     "Who won the football championship of 1974?": None,
 }
 

@@ -14,7 +14,8 @@ from chat import asking
 from chat.models import Answer
 from chat.streaming import streams
 
-QUESTION = "How heavy is the MX-9920-W?"
+# In the words of the document: without the embedder, words alone tell whether it answers.
+QUESTION = "How many grams does the MX-9920-W weigh?"
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 FAULTS = ["error", "hang", "slow", "garbage", "dies"]
 # QUESTION_SECONDS of these tests: no part may take longer, whatever it does; honest answers come long before.

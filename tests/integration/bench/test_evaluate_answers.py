@@ -173,8 +173,6 @@ def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.
 
     forget_queries()
     monkeypatch.setattr(OnnxMiniLM, "embed_query", broken)
-    monkeypatch.setattr(OnnxMiniLM, "encode", broken)
-    monkeypatch.setattr(OnnxMiniLM, "embed_query", broken)
     with pytest.raises(CommandError, match="vector"):
         evaluate(folder)
 

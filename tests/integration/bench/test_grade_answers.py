@@ -56,7 +56,7 @@ def test_answers_are_graded_told_saved_and_written(questions: Path, tmp_path: Pa
     assert "3.00 [3.00 3.00] (3)" in printed
     assert "off-topic refused" in printed
     rows = [json.loads(line) for line in saved.read_text().splitlines()]
-    assert [(row["score"], row["form"]) for row in rows] == [(3, "answer"), (3, "answer"), (3, "refusal")]
+    assert [(row["score"], row["refused"]) for row in rows] == [(3, False), (3, False), (3, True)]
     assert "| fact | 3.00 (1) | 3.00 [3.00 3.00] (1) |" in page.read_text()
     assert page.read_text().startswith("Before.")
     told = json.loads(graded(questions, json=True))
@@ -75,7 +75,7 @@ def test_a_collection_that_is_not_there_is_told(questions: Path) -> None:
         graded(questions)
 
 
-ANSWER = {"answer": "3450 g [1]", "refused": False, "form": "answer", "completed_question": "", "conversation": "c-1"}
+ANSWER = {"answer": "3450 g [1]", "refused": False, "completed_question": "", "conversation": "c-1"}
 CITED = {"citations": [{"document": {"title": "Pumps"}}, {"document": {"title": "Pumps"}}]}
 
 
@@ -101,7 +101,7 @@ def test_a_running_site_is_asked_within_its_limits(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(askers.time, "sleep", slept.append)
     asker = SiteAsker("http://127.0.0.1:8000/", token="key")
     reply = asked(asker)
-    assert (reply.text, reply.cited, reply.form, reply.error) == ("3450 g [1]", ("Pumps",), "answer", "")
+    assert (reply.text, reply.cited, reply.refused, reply.error) == ("3450 g [1]", ("Pumps",), False, "")
     assert slept == [7.0]
     assert sent[0]["address"] == "http://127.0.0.1:8000/api/v1/ask/"
     assert sent[0]["headers"] == {"Authorization": "Token key"}

@@ -114,7 +114,7 @@ def test_each_question_is_answered_and_held_against_what_is_expected(answers) ->
     assert "3450" in pump.citations[0]["quote"]
     assert pump.groundedness is None, "it quotes"
     assert valve.agreement == valve.cited == 1
-    assert hours.agreement < 0.7, "it opens at eight, not at noon"
+    assert hours.agreement < 0.7, "it opens at eight, not at half past ten"
     assert hours.cited < 0.7
     assert hours.refusal == 1
     assert (football.refused, football.agreement, football.refusal) == (True, 1, 1)
