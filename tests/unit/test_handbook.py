@@ -1,0 +1,63 @@
+"""The handbook, which the site answers from, names the defaults that the code has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from chat.conversations.history import REMEMBERED_TURNS
+from chat.grounding.evidence import ANSWERABLE
+from retrieval.dense.ranker import EXACT_UP_TO
+from retrieval.ranking.profile import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
+from retrieval.search.pipeline import MOST_JOINED
+from retrieval.types import QueryClass, SearchMethod
+
+IN_WORDS = {2: "two", 3: "three"}
+DEFAULTS = ProfileSettings()
+WEIGHTS = METHOD_WEIGHTS[SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD)]
+
+
+SENTENCES = {
+    "02-asking-questions.md": [
+        f"A question has at most {settings.QUESTION_MAX_CHARACTERS} characters.",
+        f"together with your last {IN_WORDS[MOST_JOINED]} questions",
+    ],
+    "04-how-search-works.md": [
+        f"The default method is `{settings.RETRIEVAL_DEFAULT_METHOD}`, "
+        f"{'without a' if settings.RETRIEVAL_RERANKER == 'none' else 'with the'} reranker: "
+        f"{WEIGHTS.vector:.0%} vector, {WEIGHTS.lexical:.0%} lexical.",
+        f"within a budget of {settings.CONTEXT_BUDGET_TOKENS:,} tokens",
+        f"with k = {DEFAULTS.rrf_k} and equal weights",
+        f"a bonus of {DEFAULTS.both_legs_bonus:g} for what both found",
+        f"Up to {EXACT_UP_TO:,} passages are compared one by one",
+        f"below {ANSWERABLE:.0%} the answer is a refusal",
+    ],
+    "06-administration.md": [
+        f"| `RETRIEVAL_METHOD` | {settings.RETRIEVAL_DEFAULT_METHOD} |",
+        f"| `RETRIEVAL_RERANKER` | {settings.RETRIEVAL_RERANKER} |",
+    ],
+    "08-glossary-and-faq.md": [
+        f"Yes, your last {IN_WORDS[MOST_JOINED]} questions",
+        f"A language model also sees the last {IN_WORDS[REMEMBERED_TURNS]} questions with their answers.",
+    ],
+}
+
+
+def _text_of(name: str) -> str:
+    return Path(settings.BASE_DIR / "demo" / "handbook" / name).read_text().replace(" %", "%")
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_the_handbook_names_the_defaults(name: str) -> None:
+    text = _text_of(name)
+    assert not [each for each in SENTENCES[name] if each not in text]
+
+
+@pytest.mark.parametrize("query_class", CLASS_WEIGHTS)
+def test_the_handbook_names_the_weights_of_each_class(query_class: QueryClass) -> None:
+    weights = CLASS_WEIGHTS[query_class]
+    row = rf"^\| {query_class.value} \|[^|\n]*\| {weights.vector:.0%} \| {weights.lexical:.0%} \|$"
+    assert re.search(row, _text_of("04-how-search-works.md"), re.IGNORECASE | re.MULTILINE)
