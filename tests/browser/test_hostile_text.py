@@ -20,7 +20,7 @@ ATTACKS = (
 )
 LINKS = "[a link](javascript:window.hacked=1) [another](data:text/html,<script>alert(1)</script>) ![pic](http://127.0.0.1:9/x.png)"
 TITLE = "<script>window.hacked='title'</script>\"><img src=x onerror=window.hacked='title'> Quokka"
-QUESTION = "How heavy is a quokka?"
+QUESTION = "What does a quokka weigh?"
 
 
 @pytest.fixture(scope="module")
