@@ -14,7 +14,7 @@ class Case:
     """An answer with what it was made from. ``answer`` has its markers; ``reference`` is the expected answer, or empty.
 
     ``refused`` says that the answer is none: it tells that the documents do not hold one. ``is_quoted`` says that it
-    quotes passages word for word, or was computed over the rows of a table: there is no claim that its sources might
+    quotes passages word for word, or was computed over the rows of a table: it claims nothing that its sources might
     not support.
     """
 

@@ -139,7 +139,7 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
     assert access["duration_ms"] > 0
     # What the thread wrote in which the answer was made belongs to the request, too.
     warned = [line for line in web_lines if line.get("request_id") == asked_as and line["logger"] != "ragsite.access"]
-    assert any("the extractive answerer takes over" in line["message"] for line in warned), web_lines
+    assert any("the documents are quoted instead" in line["message"] for line in warned), web_lines
     done = [line for line in worker_lines if line.get("request_id") == REQUEST_ID]
     assert any("succeeded" in line["message"] and line["task"].endswith("ingest_document") for line in done)
 

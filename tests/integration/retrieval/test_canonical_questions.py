@@ -147,12 +147,12 @@ def test_a_passage_that_is_gone_is_not_written(chunk: Chunk, collection: Collect
 
 
 def test_the_generator_is_not_asked_for_passages_that_are_kept(
-    chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
     class Counting:
-        name = "tiny"
+        name = "counting"
 
         def generate(self, text: str, heading_path: object, language: str) -> list[str]:
             asked.append(text)

@@ -30,7 +30,6 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.protocols import TextEmbedder
 from retrieval.reconciliation import checks, runs
 from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import last_counts, reconcile
@@ -348,7 +347,7 @@ def test_a_document_being_read_is_left_to_its_reader(library: Collection) -> Non
 def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(texts: Sequence[str], embedder: TextEmbedder) -> None:
+    def fail(texts: Sequence[str]) -> None:
         raise EmbeddingFailed("The embedding server does not answer.")
 
     delete_a_vector()
