@@ -39,7 +39,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
 
     # The picture is a list, one below the other on a phone and in two rows of five on a wide window.
     stages = panel.locator(".pipeline li")
-    expect(stages).to_have_count(11)
+    expect(stages).to_have_count(10)
     assert stages.locator("b").all_text_contents()[:5] == [
         "Question", "Reformulated", "Class and weights", "Vector", "Lexical",
     ]  # fmt: skip
