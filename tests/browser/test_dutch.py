@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -36,7 +37,7 @@ def test_the_chat_speaks_dutch(site: Site, dutch: Page) -> None:
 
     # Written by the site while it answers, not by a page: that is another place to lose the reader's language.
     turn = ask(dutch, OFF_TOPIC)
-    expect(turn).to_contain_text("De documenten geven geen antwoord op deze vraag.")
+    expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|zeggen dit niet)\\."))
 
 
 def test_the_admin_speaks_dutch(site: Site, dutch: Page) -> None:

@@ -49,7 +49,7 @@ def own_site(site: Site) -> Iterator[Site]:
 def library(own_site: Site) -> Iterator[int]:
     """A small collection, with as many documents as a set has questions; it is gone after the test."""
     from retrieval.ingest import submission
-    from retrieval.models import Collection, Document, Draft
+    from retrieval.models import Chunk, Collection, Document, Draft
 
     with own_site.data():
         made = Collection.objects.create(slug="shelf", name="Shelf", visibility="public")
@@ -59,6 +59,11 @@ def library(own_site: Site) -> Iterator[int]:
             )
             submission.submit(made, f"{fruit}.md", text.encode(), enqueue=False)
     own_site.work()
+    with own_site.data():
+        for chunk in Chunk.objects.filter(document__collection=made).select_related("document"):
+            # As a curator may write them.
+            chunk.canonical_questions = [f"How do you prune the {chunk.document.title.lower()}?"]
+            chunk.save(update_fields=["canonical_questions"])
     yield made.pk
     with own_site.data():
         Draft.objects.all().delete()
