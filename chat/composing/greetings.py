@@ -26,7 +26,7 @@ def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
         return None
     names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)
     shown = ", ".join(names[:MOST_NAMES])
-    text = _("Hello! Ask a question, and this site answers it from its documents, with the place where it stands.")
+    text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
     if shown:
         text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
     return Completed(text, (), refused=False, generator="")

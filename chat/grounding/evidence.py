@@ -23,6 +23,7 @@ from retrieval import conf
 from retrieval.dense.calibration import current_calibration
 from retrieval.dense.encoding import encode_query
 from retrieval.exceptions import RetrievalError
+from retrieval.text.language import detect_language
 from retrieval.types import Retriever
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0}
+# A passage in another language than the question shares no words with it, and comes less near: of 200 English questions
+# of Dutch paragraphs 46 % stay below a closeness of .3, of 160 questions about other things 96 %.
+WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 10.0}
 # The same from words alone: without an embedder, or with one that nothing was fitted for.
 INTERCEPT_OF_WORDS = -3.0
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
@@ -91,7 +95,18 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         features["closeness"] = max(closeness.values(), default=0.0)
         intercept, weights = INTERCEPT, WEIGHTS
     logit = intercept + sum(weight * features[name] for name, weight in weights.items())
+    if foreign := [closeness[each.marker] for each in _foreign(trace.query, sources) if each.marker in closeness]:
+        features["foreign_closeness"] = max(foreign)
+        of_these = sum(weight * features[name] for name, weight in WEIGHTS_OF_ANOTHER_LANGUAGE.items())
+        logit = max(logit, intercept + of_these)
     return Evidence(1.0 / (1.0 + math.exp(-logit)), features, by_words, closeness)
+
+
+def _foreign(question: str, sources: Sequence[ContextSource]) -> list[ContextSource]:
+    """The sources in another language than the question, as far as both are known."""
+    language = detect_language(question)
+    found = [(source, detect_language(source.block.best.content)) for source in sources] if language else []
+    return [source for source, spoken in found if spoken and spoken != language]
 
 
 def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:

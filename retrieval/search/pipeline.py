@@ -73,7 +73,7 @@ SEARCH_WEIGHTS = (0.7, 0.3)
 # A question of so few words seldom stands alone.
 FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 5, (0.4, 0.6)
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
-NAMED_CODE = 2.0
+NAMED_CODE = 4.0
 # Of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 

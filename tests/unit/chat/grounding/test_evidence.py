@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,16 @@ def test_without_vectors_or_a_calibration_words_alone_decide(
 
 def test_where_keyword_search_did_not_answer_the_words_of_the_passage_are_compared() -> None:
     assert weighed(0.6, None).features["coverage"] == pytest.approx(0.5)
+
+
+def test_a_passage_in_another_language_needs_no_common_words() -> None:
+    dutch = source("De bezoekuren van de afdeling zijn van twee tot drie uur in de middag.")
+    asked = replace(trace({1: (0.44, 0.0)}), query="Wat zijn de tijden van het bezoek aan de kinderen?")
+    assert not weigh(asked, [dutch], SCALE).is_answerable
+    english = replace(asked, query="When may I visit the ward, and what are the hours?")
+    assert weigh(english, [dutch], SCALE).is_answerable
+    far = replace(trace({1: (0.28, 0.0)}), query=english.query)
+    assert not weigh(far, [dutch], SCALE).is_answerable
 
 
 def test_no_sources_no_confidence() -> None:
