@@ -39,6 +39,7 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(allow_null=True)
     title = serializers.CharField()
     url = serializers.CharField()
+    collection = serializers.CharField(help_text="The slug of its collection; empty in answers of before.")
 
 
 class CitationSerializer(serializers.Serializer[Any]):

@@ -180,7 +180,11 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
                 **{name: getattr(cited, name) for name in _MARKER},
                 "chunk_id": cited.chunk_id,
                 "collection": collection_name(answer, cited),
-                "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
+                "document": {
+                    "id": cited.document_id,
+                    "title": cited.document_title,
+                    **{name: _of_document(answer, cited, name) for name in ("url", "collection")},
+                },
                 "section": cited.section,
                 "page": cited.page,
                 "page_unit": page_unit(answer, cited),
@@ -205,8 +209,8 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
     }
 
 
-def _url(answer: Answer, cited: Citation) -> str:
-    return next((str(source["document"]["url"]) for source in _sources_of(answer, cited)), "")
+def _of_document(answer: Answer, cited: Citation, name: str) -> str:
+    return next((str(source["document"].get(name, "")) for source in _sources_of(answer, cited)), "")
 
 
 def collection_name(answer: Answer, cited: Citation) -> str:

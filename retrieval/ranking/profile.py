@@ -3,7 +3,7 @@
 A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.ranking.profile_json`).
 
 A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.ranking.setting`) are what
-the checks, the admin's form, the debug panel's replay and the table of `docs/search.md` are made from.
+the checks, the admin's form and the table of `docs/search.md` are made from.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class ImproperProfile(ValueError):
 class ProfileSettings:
     """All that shapes a search and its context. Raises: ImproperProfile."""
 
-    method: SearchMethod = setting(
-        SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."), replay=True
-    )
+    method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
     weights: RetrieverWeights | None = setting(
         None,
         RANKING,
@@ -110,7 +108,6 @@ class ProfileSettings:
         RANKING,
         _("Reformulate questions"),
         _("Follow-ups are also searched with the questions before them, misspelt words corrected."),
-        replay=_("Reformulation"),
         as_published=False,
     )
     top_k: int = setting(
@@ -119,7 +116,6 @@ class ProfileSettings:
         _("Passages returned"),
         _("At most as many as the depth."),
         bounds=(1, LARGEST_DEPTH),
-        replay=True,
     )
     depth: int = setting(
         50,
@@ -127,7 +123,6 @@ class ProfileSettings:
         _("Depth"),
         _("How many passages each retriever hands over."),
         bounds=(1, LARGEST_DEPTH),
-        replay=_("Depth of each retriever"),
     )
     candidate_multiplier: int = setting(
         4,
@@ -148,7 +143,6 @@ class ProfileSettings:
         RERANK,
         _("Reranker"),
         _("Which ones there are is in the site's settings."),
-        replay=True,
         as_published=NO_RERANKER,
     )
     rerank_depth: int = setting(
@@ -178,7 +172,6 @@ class ProfileSettings:
         _("Neighbours on each side"),
         _("Passages right before and after a hit that are added while the budget allows."),
         bounds=(0, 5),
-        replay=_("Neighbours in the context"),
     )
     context_blocks: int = setting(
         8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)

@@ -15,9 +15,8 @@ class Setting:
     """What is known of a setting beside its name, type and default. Texts are in English; the forms translate them.
 
     ``bounds`` are the least and the most of a number. ``when_empty`` says what None stands for; without it None is not
-    allowed. ``methods`` are those that the setting concerns, None for all. ``replay`` is what the debug panel's replay
-    calls it; empty where it does not offer it. ``as_published`` is the value of a method that is asked for by
-    name, KEPT where that is the profile's own.
+    allowed. ``methods`` are those that the setting concerns, None for all. ``as_published`` is the value of a
+    method that is asked for by name, KEPT where that is the profile's own.
     """
 
     section: str
@@ -26,7 +25,6 @@ class Setting:
     bounds: tuple[float, float] | None = None
     when_empty: str = ""
     methods: frozenset[SearchMethod] | None = None
-    replay: str = ""
     as_published: Any = KEPT
 
 
@@ -47,12 +45,7 @@ SECTIONS = {
 }
 
 
-def setting(default: Any, section: str, label: str, help_text: str, *, replay: bool | str = False, **more: Any) -> Any:
-    """A field of a profile's settings, with its record; a callable makes the default.
-
-    With ``replay`` the debug panel's replay offers it, by its label or by another one.
-    """
+def setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
+    """A field of a profile's settings, with its record; a callable makes the default."""
     how = {"default_factory": default} if callable(default) else {"default": default}
-    offered = replay if isinstance(replay, str) else label if replay else ""
-    record = Setting(section, label, help_text, replay=offered, **more)
-    return field(**how, metadata={"setting": record})
+    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
