@@ -95,8 +95,8 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         features["closeness"] = max(closeness.values(), default=0.0)
         intercept, weights = INTERCEPT, WEIGHTS
     logit = intercept + sum(weight * features[name] for name, weight in weights.items())
-    if foreign := [closeness[each.marker] for each in _foreign(trace.query, sources) if each.marker in closeness]:
-        features["foreign_closeness"] = max(foreign)
+    if foreign := _foreign(trace.query, sources) if calibration and calibration.across_languages else []:
+        features["foreign_closeness"] = max(closeness.get(each.marker, 0.0) for each in foreign)
         of_these = sum(weight * features[name] for name, weight in WEIGHTS_OF_ANOTHER_LANGUAGE.items())
         logit = max(logit, intercept + of_these)
     return Evidence(1.0 / (1.0 + math.exp(-logit)), features, by_words, closeness)

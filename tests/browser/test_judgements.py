@@ -28,7 +28,7 @@ def test_scores_arrive_in_the_panel_and_in_the_admin(site: Site, page: Page) -> 
 
     # A score, and an error beside another score.
     site.do(judge, by_rules.pk)
-    expect(rows.filter(has_text="groundedness (rules)")).to_contain_text("1.00")
+    expect(rows.filter(has_text="answer relevancy (rules)")).to_contain_text("1.00")
     expect(rows.filter(has_text="pending")).to_have_count(1)
     with site.data():
         Score.objects.create(judgement=by_model, metric=Score.Metric.FAITHFULNESS, score=0.93, reason="It is true.")

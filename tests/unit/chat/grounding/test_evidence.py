@@ -18,7 +18,7 @@ from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
 from tests.support.contexts import source
 
-SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1)
+SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1, across_languages=True)
 
 
 def trace(found: Mapping[int, tuple[float | None, float | None]]) -> SearchTrace:
