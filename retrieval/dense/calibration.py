@@ -173,7 +173,8 @@ def fit_thresholds(report: Report) -> Fit:
             f"The vectors of {embedder.name} do not tell the passage that answers a question from another one: the "
             f"right one is nearer for {separation:.0%} of the questions."
         )
-    fitted = Calibration(*(float(np.median(cosines)) for cosines in (other, own, texts)))
+    unrelated, answering, unrelated_texts = (float(np.median(cosines)) for cosines in (other, own, texts))
+    fitted = Calibration(unrelated, answering, unrelated_texts)
     EmbedderCalibration.objects.update_or_create(
         name=embedder.name,
         defaults={
