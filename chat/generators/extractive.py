@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from chat.composing.passage import Excerpt, cut_excerpt
 from chat.composing.rendering import find_marked, render
 from chat.exceptions import NoAnswer
 from chat.grounding.citations import find_markers
-from chat.grounding.evidence import Evidence, nearest_unit
+from chat.grounding.evidence import Evidence, nearest_unit, places
 from chat.grounding.units import QuotableUnit
 from chat.grounding.words import stem_set
 from chat.types import ContextSource, VerifiedCitation
@@ -58,12 +59,15 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
-    """The best source, and the second one where it is nearly as good."""
+    """The best source that has anything to quote, and the second one where it is nearly as good."""
     ranked = sorted(sources, key=lambda source: (-source.block.score, source.marker))
-    yield ranked[0]
-    first, *others = (evidence.closeness.get(source.marker) for source in ranked[:2])
-    if first is not None and others and others[0] is not None and others[0] >= first - NEARLY_AS_CLOSE:
-        yield ranked[1]
+    best = list(islice(filter(places, ranked), 2))
+    yield from best[:1]
+    if len(best) < 2:
+        return
+    first, second = (evidence.closeness.get(source.marker) for source in best)
+    if first is not None and second is not None and second >= first - NEARLY_AS_CLOSE:
+        yield best[1]
 
 
 def _say_the_same(unit: QuotableUnit, first: QuotableUnit) -> bool:

@@ -128,6 +128,12 @@ def _coverage(question: str, source: ContextSource, candidate: Candidate | None)
     return len(stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
 
 
+def places(source: ContextSource) -> list[QuotableUnit]:
+    """What could be quoted of the source's best passage; nothing of a table of contents."""
+    best = source.block.best
+    return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
+
+
 def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     """The sentence, item, row or piece of code of the source's best passage that comes nearest to the question; None
     for a passage without any.
@@ -137,8 +143,7 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is
     taken, and the log says so.
     """
-    best = source.block.best
-    units = [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
+    units = places(source)
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]

@@ -30,6 +30,8 @@ _MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _HEADINGS = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
+# An entry of a table of contents: nothing but links within the site.
+_CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]\n]{0,200}+)\]\([^\s()]{0,500}+\)")
 _MARKUP = re.compile(r"[*`]")
 
@@ -117,7 +119,8 @@ def sections_of(source: ContextSource) -> list[SourceSection]:
 
 
 def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """All that could be quoted, in the order of the sources and then of the text; headings are left out."""
+    """All that could be quoted, in the order of the sources and then of the text; headings and tables of
+    contents are left out."""
     return [unit for source in sources for unit in _kept_units(source)]
 
 
@@ -134,7 +137,7 @@ def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
         for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
-                if len(_WORD.findall(text)) < 2:
+                if len(_WORD.findall(text)) < 2 or _CONTENTS.fullmatch(text):
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading

@@ -145,3 +145,17 @@ def test_what_is_probably_not_answered_is_not_quoted() -> None:
 def test_tags_of_templates_are_not_shown_but_in_code() -> None:
     text = "Set it {% if x %}in{% endif %} the menu {{< note >}}, with `{% raw %}` or {{ site.name }}.\n"
     assert quoted("the menu", source(text)).text == "Set it in the menu , with `{% raw %}` or . [1]"
+
+
+def test_a_table_of_contents_is_no_answer() -> None:
+    contents = (
+        "# Guide\n\n- [Installing the pump](#installing)\n  - [Installing on Debian](debian.md)\n- [Removing it](#rm)\n"
+    )
+    text = "## Installing\n\nThe pump is installed with two bolts.\n"
+    shown = quoted("How do I go about installing the pump?", source(contents), source(text, marker=2))
+    assert shown.text == "The pump is installed with two bolts. [2]"
+    with pytest.raises(NoAnswer):
+        quoted("How do I go about installing the pump?", source(contents))
+    # A link to another site may be what is asked for, and words beside a link say something.
+    assert "example.org" in quoted("Where is the shop?", source("- [The shop](https://example.org/)\n")).text
+    assert "See" in quoted("Where is the shop?", source("- See [the shop](shop.md)\n")).text
