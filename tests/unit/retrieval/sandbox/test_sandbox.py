@@ -98,7 +98,9 @@ def test_a_job_nobody_wants_is_killed() -> None:
 
 def test_a_killed_template_is_started_anew() -> None:
     run("count", word="x")
-    (template,) = [c for c in psutil.Process().children() if "retrieval.sandbox.template" in " ".join(c.cmdline())]
+    # A child of an earlier test may have ended without anybody having waited for it: as_dict() says None of it.
+    lines = {child: child.as_dict(["cmdline"])["cmdline"] or [] for child in psutil.Process().children()}
+    (template,) = [child for child, line in lines.items() if "retrieval.sandbox.template" in " ".join(line)]
     killer = threading.Timer(0.5, template.kill)
     killer.start()
     # The job that ran in it is run again, once.
