@@ -104,8 +104,6 @@ async def answer(
 class _Writing:
     """One answer, from its search on. ``question`` is complete in itself. ``pieces`` is the text so far. Without a
     ``generator`` the documents are quoted; ``quotation`` is what was.
-
-    ``is_by_words`` says that the sources were weighed by their words alone, because the embedder did not answer.
     """
 
     question: str
@@ -116,7 +114,6 @@ class _Writing:
     evidence: Evidence
     generator: AnswerGenerator | None
     notices: list[str]
-    is_by_words: bool
     pieces: list[str] = field(default_factory=list)
     quotation: Quotation | None = None
 
@@ -178,7 +175,7 @@ async def _weigh(
     if without_model and generator is not None:
         generator = None
         notices.append(without_model)
-    return _Writing(question, filters, history, draft, searched, evidence, generator, notices, by_words)
+    return _Writing(question, filters, history, draft, searched, evidence, generator, notices)
 
 
 async def _refuse_unwritten(writing: _Writing) -> Completed | None:

@@ -47,8 +47,8 @@ class UnitKind(StrEnum):
 class QuotableUnit:
     """``text`` is the document's ``text[start:end]``, a part of ``block``, which is one of ``section``.
 
-    ``heading`` is what it stands under, without markup; of a record, the value of its first column. ``opens`` says
-    that it is the first thing said under that heading. ``table_head`` is the head of the table a row belongs to.
+    ``heading`` is what it stands under, without markup; of a record, the value of its first column. ``table_head`` is
+    the head of the table a row belongs to.
     """
 
     source: ContextSource
@@ -57,7 +57,6 @@ class QuotableUnit:
     text: str
     kind: UnitKind
     heading: str
-    opens: bool
     block: Block
     section: SourceSection
     table_head: str = ""
@@ -133,7 +132,6 @@ def _kept_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
 def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
     content, offset = source.block.content, source.block.start
     for section in sections_of(source):
-        opens = True
         for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
@@ -142,10 +140,7 @@ def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
                 place = (source, offset + start, offset + start + len(text))
-                is_first = bool(heading) and (opens or subject is not None)
-                yield QuotableUnit(*place, text, kind, heading, is_first, block, section, table_head)
-                # A motto in quotation is not what a section says first.
-                opens = opens and text.lstrip().startswith(">")
+                yield QuotableUnit(*place, text, kind, heading, block, section, table_head)
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:

@@ -63,7 +63,8 @@ SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
-_CODE = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
+# Letters and digits, but no ordinal, decade or measure: 19th, 1970s, 500mg.
+_CODE = re.compile(r"(?!\d+[^\W\d_]{1,3}$)(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
