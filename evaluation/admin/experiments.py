@@ -16,12 +16,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.admin.experiment_page import draft_page, started_page
 from evaluation.experiments import lifecycle
+from evaluation.experiments.intervals import LEAST_PER_ARM, ArmRate
 from evaluation.experiments.lifecycle import ExperimentRefused
+from evaluation.experiments.report import FAILURE, ArmComparison, ExperimentVerdict, points, report, sentence
+from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.admin.base import PageAdmin, badge
-from retrieval.gates import PublicationRefused
+from retrieval.gates import PublicationRefused, objections_to
 from retrieval.models import SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.search import profiles
@@ -35,21 +37,22 @@ _COLOURS = {
 }
 
 
+# Of a verdict, in the admin's colours, which are named for what happens to documents.
+_VERDICT_COLOURS = {
+    ExperimentVerdict.WAITING: "processing",
+    ExperimentVerdict.TREATMENT: "ready",
+    ExperimentVerdict.CONTROL: "ready",
+    ExperimentVerdict.NO_DIFFERENCE: "pending",
+    ExperimentVerdict.UNSOUND: "failed",
+}
+
+
 class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("treatment") and cleaned.get("control") == cleaned["treatment"]:
             raise ValidationError(_t("Control and treatment are the same version."))
         return cleaned
-
-    def _post_clean(self) -> None:
-        """An experiment that cannot be planned is refused when it is saved."""
-        super()._post_clean()  # type: ignore[misc]  # Django's own hook
-        if not self.errors:
-            try:
-                lifecycle.plan(self.instance)
-            except ExperimentRefused as error:
-                self.add_error(None, str(error))
 
 
 @admin.register(Experiment)
@@ -65,22 +68,14 @@ class ExperimentAdmin(PageAdmin):
         "ended_at",
         "conclusion",
     ]
-    list_filter = ["state", "metric", "design"]
+    list_filter = ["state", "metric"]
     list_select_related = ["control__profile", "treatment__profile"]
     search_fields = ["name", "hypothesis"]
     change_form_template = "admin/evaluation/experiment/change_form.html"
-    fieldsets = [
-        (None, {"fields": ["name", "hypothesis"]}),
-        (_("Arms"), {"fields": ["control", "treatment", "traffic_share", "treatment_share"]}),
-        (_("What is measured"), {"fields": ["metric", "better", "observation_hours"]}),
-        (
-            _("Stopping rule, written down before the start"),
-            {"fields": ["design", "baseline", "standard_deviation", "smallest_effect", "alpha", "power"]},
-        ),
-    ]
+    fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/experiments.css"]}
+        css = {"all": ["retrieval/admin.css", "evaluation/experiments.css"]}
 
     # Only a draft can be changed or deleted ------------------------------------------------------------------------
 
@@ -139,8 +134,9 @@ class ExperimentAdmin(PageAdmin):
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
         is_draft = obj.state == Experiment.State.DRAFT
         return {
-            "draft": draft_page(obj) if is_draft else None,
             "started": None if is_draft else started_page(obj),
+            "is_draft": is_draft,
+            "draft_objections": objections_to(obj.treatment) if is_draft else (),
             "may_steer": request.user.has_perm(STEER),
             "may_publish": request.user.has_perm(PUBLISH),
             "may_override": request.user.has_perm(OVERRIDE),
@@ -204,3 +200,41 @@ def _objections_key(experiment: Experiment) -> str:
 
 def _to_page(experiment: Experiment) -> HttpResponseRedirect:
     return redirect("admin:evaluation_experiment_change", experiment.pk)
+
+
+def started_page(experiment: Experiment) -> dict[str, Any]:
+    """What the page of a started experiment shows."""
+    summary = report(experiment)
+    return {
+        "arms": summary.arms,
+        "sentence": sentence(summary),
+        "colour": _VERDICT_COLOURS[summary.verdict],
+        "rows": [_row(one) for one in (summary.primary, *summary.watched)],
+        "winner": summary.winner.profile if summary.winner is not None else "",
+        "least": LEAST_PER_ARM,
+    }
+
+
+def _row(compared: ArmComparison) -> dict[str, str]:
+    """A metric in both arms, with the number of visitors that each mean is of."""
+    found = compared.effect
+    interval, difference = _t("too few visitors"), "–"
+    if found is not None:
+        difference = points(found.difference)
+        interval = (
+            _t("%(low)s to %(high)s") % {"low": points(found.low), "high": points(found.high)}
+            if found.is_known
+            else _t("all alike so far")
+        )
+    is_failure = compared.metric == FAILURE
+    return {
+        "label": _t("failed answers") if is_failure else str(Experiment.Metric(compared.metric).label),
+        "control": _mean(compared.control),
+        "treatment": _mean(compared.treatment),
+        "difference": difference,
+        "interval": interval,
+    }
+
+
+def _mean(rate: ArmRate) -> str:
+    return f"{percent(rate.mean, 1) if rate.visitors else '–'} ({whole(rate.visitors)})"

@@ -1,1 +1,1 @@
-"""Two search profiles compared on real visitors: who gets which, what came of it, and what may be concluded."""
+"""Two search profiles compared on real visitors: who gets which, what the visitors did, and which one won."""

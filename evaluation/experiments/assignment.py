@@ -15,17 +15,17 @@ class Arm(StrEnum):
     TREATMENT = "treatment"
 
 
-def assign(salt: str, subject: str, *, traffic_share: float, treatment_share: float) -> Arm | None:
-    """The visitor's arm; None for the share that takes no part, and for a subject without identity (an empty one).
+def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
+    """The visitor's arm, each with the same probability; None for visitors outside the experiment.
 
-    Whether and where are drawn apart, so that a larger share of traffic moves nobody from one arm to the other.
-    Raises: ValueError for a share outside [0, 1].
+    Outside are the share of visitors beyond ``traffic_share``, and a subject without identity (an empty one). A larger
+    share moves nobody from one arm to the other. Raises: ValueError for a share outside [0, 1].
     """
-    if not (0 <= traffic_share <= 1 and 0 <= treatment_share <= 1):
-        raise ValueError(f"Shares lie between 0 and 1, unlike {traffic_share} and {treatment_share}.")
+    if not 0 <= traffic_share <= 1:
+        raise ValueError(f"A share lies between 0 and 1, unlike {traffic_share}.")
     if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
         return None
-    return Arm.TREATMENT if _uniform(salt, "arm", subject) < treatment_share else Arm.CONTROL
+    return Arm.TREATMENT if _uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
 
 
 def pseudonym(salt: str, subject: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -37,24 +36,17 @@ def choose(subject: str) -> NamedProfile | None:
     if running is None:
         return None
     arm = arm_of(running, subject)
-    return profile_of(running, arm) if arm is not None else None
+    if arm is None:
+        return None
+    version = running.treatment if arm is Arm.TREATMENT else running.control
+    if version is not None:
+        return named(version)
+    # The built-in profile as it was at the start.
+    return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
 def arm_of(experiment: Experiment, subject: str) -> Arm | None:
-    return assign(
-        experiment.salt,
-        subject,
-        traffic_share=experiment.traffic_share,
-        treatment_share=experiment.treatment_share,
-    )
-
-
-def profile_of(experiment: Experiment, arm: Arm) -> NamedProfile:
-    """The arm's profile; the built-in one as it was at the start. Raises: ImproperProfile."""
-    version = experiment.treatment if arm is Arm.TREATMENT else experiment.control
-    if version is not None:
-        return named(version)
-    return NamedProfile(BUILT_IN, from_json(experiment.control_settings or {}))
+    return assign(experiment.salt, subject, experiment.traffic_share)
 
 
 def record(answer: Answer) -> Exposure | None:
@@ -63,7 +55,13 @@ def record(answer: Answer) -> Exposure | None:
     Asked before the start or after the end; by somebody who takes no part; with a search method of the asker's own, or
     without any search, so that no profile had a say.
     """
-    experiment = _during(answer.created_at)
+    # At most one experiment ran at that moment.
+    experiment = (
+        Experiment.objects.filter(started_at__lte=answer.created_at)
+        .filter(Q(ended_at=None) | Q(ended_at__gt=answer.created_at))
+        .order_by("-started_at")
+        .first()
+    )
     exposure = _exposure(experiment, answer) if experiment is not None else None
     if exposure is not None:
         Exposure.objects.bulk_create([exposure], ignore_conflicts=True)
@@ -88,24 +86,16 @@ def sweep() -> int:
         unrecorded = answers.select_related("conversation").only(
             "created_at", "status", "method", "search_method", "conversation__owner", "conversation__visitor"
         )
-        found += _save(
+        exposures = [
             exposure
             for answer in unrecorded.iterator(chunk_size=BATCH)
             if (exposure := _exposure(experiment, answer)) is not None
-        )
+        ]
+        Exposure.objects.bulk_create(exposures, ignore_conflicts=True, batch_size=BATCH)
+        found += len(exposures)
     if found:
         logger.info("Recorded %d answers of experiments that had not been recorded.", found)
     return found
-
-
-def _during(moment: datetime) -> Experiment | None:
-    """The experiment that ran then; at most one did."""
-    return (
-        Experiment.objects.filter(started_at__lte=moment)
-        .filter(Q(ended_at=None) | Q(ended_at__gt=moment))
-        .order_by("-started_at")
-        .first()
-    )
 
 
 def _exposure(experiment: Experiment, answer: Answer) -> Exposure | None:
@@ -116,12 +106,6 @@ def _exposure(experiment: Experiment, answer: Answer) -> Exposure | None:
     if arm is None:
         return None
     return Exposure(experiment=experiment, answer=answer, subject=pseudonym(experiment.salt, subject), arm=arm.value)
-
-
-def _save(exposures: Iterable[Exposure]) -> int:
-    rows = list(exposures)
-    Exposure.objects.bulk_create(rows, ignore_conflicts=True, batch_size=BATCH)
-    return len(rows)
 
 
 register_chooser(choose)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.experiments import measures
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
-from evaluation.experiments.statistics import planning
-from evaluation.experiments.statistics.planning import Plan
 from evaluation.models import Experiment
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.ranking.profile_json import to_json
@@ -29,29 +25,11 @@ class ExperimentRefused(Exception):
     """An action on an experiment is not possible now; the message tells the admin why."""
 
 
-def plan(experiment: Experiment) -> Plan:
-    """The visitors that the experiment needs as it is written down. Raises: ExperimentRefused."""
-    _check_numbers(experiment)
-    plan_visitors = planning.fixed_horizon if experiment.is_fixed_horizon else planning.sequential_cap
-    try:
-        return plan_visitors(
-            measures.deviation(experiment),
-            measures.effect_scale(experiment),
-            alpha=experiment.alpha,
-            power=experiment.power,
-            treatment_share=experiment.treatment_share,
-        )
-    except planning.TooManyVisitors as error:
-        raise ExperimentRefused(
-            _t("So small an effect takes more than ten million visitors: choose a larger one.")
-        ) from error
-
-
 def start(experiment: Experiment, started_by: User) -> Experiment:
-    """The experiment, running from now on with its plan and the settings of its arms written down.
+    """The experiment, running from now on.
 
-    Raises: ExperimentRefused when it is no draft, when another one runs, when its arms do not differ or cannot be read,
-    or when its numbers allow no plan.
+    Raises: ExperimentRefused when it is no draft, when another one runs, or when its arms do not differ or cannot be
+    read.
     """
     with transaction.atomic():
         # Two that start at once take turns; the loser sees the other one running.
@@ -62,9 +40,14 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
         running = next((one for one in states.values() if one.state == Experiment.State.RUNNING), None)
         if running is not None:
             raise ExperimentRefused(_t("“%s” is running: end it first.") % running)
-        needed = plan(experiment)
-        _keep_settings(experiment)
-        experiment.planned_control, experiment.planned_treatment = needed.control, needed.treatment
+        try:
+            control = experiment.control.read() if experiment.control else profiles.built_in_profile()
+            treatment = experiment.treatment.read()
+        except ImproperProfile as error:
+            raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error
+        if control == treatment:
+            raise ExperimentRefused(_t("Control and treatment have the same settings, so there is nothing to find."))
+        experiment.control_settings = to_json(control) if experiment.control is None else None
         experiment.state = Experiment.State.RUNNING
         experiment.started_at, experiment.started_by_id = timezone.now(), started_by.pk
         experiment.save()
@@ -101,7 +84,7 @@ def publish_winner(experiment: Experiment, published_by: User, *, override: str 
             raise ExperimentRefused(_t("Neither profile has won, so there is none to publish."))
         if experiment.state == Experiment.State.RUNNING:
             experiment = end(experiment, published_by)
-        version = experiment.treatment if winner is Arm.TREATMENT else experiment.control
+        version = experiment.treatment if winner.arm is Arm.TREATMENT else experiment.control
         if version is None:
             if to_json(profiles.built_in_profile()) != experiment.control_settings:
                 raise ExperimentRefused(
@@ -112,30 +95,4 @@ def publish_winner(experiment: Experiment, published_by: User, *, override: str 
             profiles.publish(version, published_by, override=override)
         experiment.published_at, experiment.published_by_id = timezone.now(), published_by.pk
         experiment.save()
-    return str(version) if version is not None else _t("the built-in profile")
-
-
-def _keep_settings(experiment: Experiment) -> None:
-    try:
-        control = experiment.control.read() if experiment.control else profiles.built_in_profile()
-        treatment = experiment.treatment.read()
-    except ImproperProfile as error:
-        raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error
-    if control == treatment:
-        raise ExperimentRefused(_t("Control and treatment have the same settings, so there is nothing to find."))
-    experiment.control_settings = to_json(control) if experiment.control is None else None
-
-
-def _check_numbers(experiment: Experiment) -> None:
-    numbers = (experiment.baseline, experiment.smallest_effect, experiment.standard_deviation or 1.0)
-    if not all(math.isfinite(number) for number in numbers):
-        raise ExperimentRefused(_t("The numbers of the plan must be finite."))
-    if experiment.smallest_effect <= 0:
-        raise ExperimentRefused(_t("The smallest effect that matters is a number above 0."))
-    in_unit_range = experiment.metric not in (Experiment.Metric.LATENCY, Experiment.Metric.LATENCY_MEAN)
-    if in_unit_range and not 0 <= experiment.baseline <= 1:
-        raise ExperimentRefused(_t("Rates and scores lie between 0 and 1: so does what the metric is today."))
-    if in_unit_range and experiment.smallest_effect >= 1:
-        raise ExperimentRefused(_t("Rates and scores lie between 0 and 1: no effect reaches 1."))
-    if measures.deviation(experiment) <= 0:
-        raise ExperimentRefused(_t("The standard deviation between visitors is needed, a number above 0."))
+    return winner.profile

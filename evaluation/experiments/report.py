@@ -1,22 +1,63 @@
-"""The report on an experiment: sizes, rates, intervals, warnings, and the verdict in words."""
+"""What an experiment's visitors did in both arms, which arm won, and the same in a sentence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
+from django.db import connection
+from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.experiments import measures, outcomes
 from evaluation.experiments.assignment import Arm
-from evaluation.experiments.measures import ExperimentMeasure
-from evaluation.experiments.outcomes import Visitors
-from evaluation.experiments.statistics import balance, sequential
-from evaluation.experiments.statistics.conclusion import Conclusion, at_fixed_horizon, by_sequential_test
-from evaluation.experiments.statistics.planning import Plan
-from evaluation.experiments.statistics.samples import ArmSummary, Effect
+from evaluation.experiments.intervals import ArmRate, Effect, effect, is_imbalanced
+from evaluation.figures import fixed
 from evaluation.models import Experiment
+
+ALPHA = 0.05
+# A visitor's answers count if they were asked within this time after the first, and only once the time is over: a
+# visitor's number never changes after it was counted.
+OBSERVATION = "24 hours"
+FAILURE = "failure"
+# The columns of the statement below, in their order. The unit is the visitor: answers of one visitor are alike.
+_METRICS = (Experiment.Metric.HELPFUL, Experiment.Metric.REFUSAL, FAILURE)
+_RATES = ", ".join(
+    f"COUNT({metric}) FILTER (WHERE is_over), AVG({metric}) FILTER (WHERE is_over), "
+    f"VAR_SAMP({metric}) FILTER (WHERE is_over)"
+    for metric in _METRICS
+)
+_ARMS = f"""
+    WITH answers AS (
+        SELECT
+            exposure.subject,
+            exposure.arm,
+            answer.created_at AS asked_at,
+            MIN(answer.created_at) OVER (PARTITION BY exposure.subject) AS began,
+            feedback.helpful::int AS helpful,
+            feedback.created_at AS rated_at,
+            CASE WHEN answer.status = 'completed' THEN answer.refused::int END AS refusal,
+            (answer.status = 'failed')::int AS failure
+        FROM evaluation_exposure AS exposure
+        JOIN chat_answer AS answer ON answer.id = exposure.answer_id AND exposure.experiment_id = %(experiment)s
+        LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
+    ),
+    visitors AS (
+        SELECT
+            arm,
+            began + %(observation)s::interval <= %(until)s AS is_over,
+            COUNT(*) AS answers,
+            AVG(helpful) FILTER (WHERE rated_at < began + %(observation)s::interval)::float AS helpful,
+            AVG(refusal)::float AS refusal,
+            AVG(failure)::float AS failure
+        FROM answers
+        WHERE asked_at < began + %(observation)s::interval
+        GROUP BY subject, arm, began
+    )
+    SELECT
+        arm, COUNT(*) FILTER (WHERE is_over), COUNT(*) FILTER (WHERE NOT is_over),
+        COALESCE(SUM(answers) FILTER (WHERE is_over), 0), {_RATES}
+    FROM visitors GROUP BY arm
+"""
 
 
 class ExperimentVerdict(StrEnum):
@@ -24,167 +65,120 @@ class ExperimentVerdict(StrEnum):
     TREATMENT = "treatment"
     CONTROL = "control"
     NO_DIFFERENCE = "no difference"
-    STOPPED_EARLY = "stopped early"
     UNSOUND = "unsound"
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSize:
-    """An arm's visitors; ``observed`` are those whose time of observation is not over, and who are not counted yet."""
+    """An arm's visitors. Those still ``observed`` are not among ``visitors``, nor their answers among ``answers``."""
 
     arm: Arm
     profile: str
-    visitors: int
-    observed: int
-    answers: int
-    with_outcome: int
-    planned: int
-
-    @property
-    def without_outcome(self) -> int:
-        return self.visitors - self.with_outcome
+    visitors: int = 0
+    observed: int = 0
+    answers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ArmComparison:
-    """A metric in both arms. The effect is None before there are enough visitors for an interval."""
+    """A metric in both arms. ``effect`` is None while there are too few visitors for an interval."""
 
-    measure: ExperimentMeasure
-    control: ArmSummary
-    treatment: ArmSummary
+    metric: str
+    control: ArmRate
+    treatment: ArmRate
     effect: Effect | None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``primary`` is None while the stopping rule keeps it from sight.
-
-    ``outcomes_differ`` says that one arm's visitors have an outcome more often than the other's.
-    """
+    """``watched`` are the metrics that do not decide; their intervals err together no more often than the primary's."""
 
     experiment: Experiment
     arms: tuple[ArmSize, ArmSize]
-    conclusion: Conclusion
-    primary: ArmComparison | None
-    guards: tuple[ArmComparison, ...]
-    is_imbalanced: bool
-    outcomes_differ: bool
-    off_profile: int
+    primary: ArmComparison
+    watched: tuple[ArmComparison, ...]
     verdict: ExperimentVerdict
 
     @property
-    def winner(self) -> Arm | None:
-        return (
-            Arm(self.verdict.value)
-            if self.verdict in (ExperimentVerdict.TREATMENT, ExperimentVerdict.CONTROL)
-            else None
-        )
+    def winner(self) -> ArmSize | None:
+        won = {ExperimentVerdict.CONTROL: self.arms[0], ExperimentVerdict.TREATMENT: self.arms[1]}
+        return won.get(self.verdict)
 
 
 def report(experiment: Experiment) -> Report:
-    """The report of a started experiment, from the visitors until now, or until it ended."""
-    visitors = outcomes.visitors_of(experiment)
-    measure = measures.primary(experiment)
-    conclusion = _conclude(experiment, visitors)
-    arms = (_size(experiment, visitors, Arm.CONTROL), _size(experiment, visitors, Arm.TREATMENT))
-    everybody = [size.visitors + size.observed for size in arms]
-    is_imbalanced = balance.is_imbalanced(everybody[0], everybody[1], experiment.treatment_share)
-    shown = None
-    if conclusion.control is not None and conclusion.treatment is not None:
-        shown = ArmComparison(measure, conclusion.control, conclusion.treatment, conclusion.effect)
+    """The report of a started experiment, from its visitors until now or until it ended."""
+    with connection.cursor() as cursor:
+        until = experiment.ended_at or timezone.now()
+        cursor.execute(_ARMS, {"experiment": experiment.pk, "observation": OBSERVATION, "until": until})
+        rows = {row[0]: row[1:] for row in cursor.fetchall()}
+    sizes, rates = [], []
+    for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment)):
+        visitors, observed, answers, *numbers = rows.get(arm.value, (0, 0, 0, *[0, None, None] * len(_METRICS)))
+        sizes.append(ArmSize(arm, str(version or _t("the built-in profile")), visitors, observed, int(answers)))
+        rates.append({metric: _rate(*numbers[3 * at : 3 * at + 3]) for at, metric in enumerate(_METRICS)})
+    compared = {
+        metric: ArmComparison(
+            metric,
+            rates[0][metric],
+            rates[1][metric],
+            effect(
+                rates[0][metric],
+                rates[1][metric],
+                ALPHA if metric == experiment.metric else ALPHA / (len(_METRICS) - 1),
+            ),
+        )
+        for metric in _METRICS
+    }
+    primary = compared.pop(experiment.metric)
+    is_unsound = is_imbalanced(*(size.visitors + size.observed for size in sizes))
     return Report(
-        experiment=experiment,
-        arms=arms,
-        conclusion=conclusion,
-        primary=shown,
-        guards=tuple(_guards(experiment, visitors)),
-        is_imbalanced=is_imbalanced,
-        outcomes_differ=measure.is_partial and _differs(visitors, measure),
-        off_profile=visitors.off_profile,
-        verdict=ExperimentVerdict.UNSOUND if is_imbalanced else _verdict(experiment, conclusion),
+        experiment,
+        (sizes[0], sizes[1]),
+        primary,
+        tuple(compared.values()),
+        ExperimentVerdict.UNSOUND if is_unsound else _verdict(experiment, primary.effect),
     )
 
 
 def sentence(summary: Report) -> str:
     """The verdict in words."""
-    experiment = summary.experiment
+    found = summary.primary.effect
     if summary.verdict is ExperimentVerdict.UNSOUND:
-        return _t(
-            "The arms do not have the sizes they should have: something loses visitors of one of them, and no "
-            "difference can be trusted."
-        )
-    if summary.verdict is ExperimentVerdict.STOPPED_EARLY:
-        return _t("Ended before its stopping rule allowed a conclusion: nothing can be said of the difference.")
-    if summary.verdict is ExperimentVerdict.WAITING:
-        return (
-            _t("The primary metric is hidden until both arms have their planned visitors.")
-            if experiment.is_fixed_horizon
-            else _t("No decision yet: the difference may still be none.")
-        )
-    assert summary.primary is not None
-    assert summary.primary.effect is not None
-    effect, measure = summary.primary.effect, summary.primary.measure
+        return _t("The arms should have the same size and do not: visitors of one arm were lost. No result is valid.")
+    if found is None or not found.is_known:
+        if summary.verdict is ExperimentVerdict.WAITING:
+            return _t("No decision yet: there are too few visitors.")
+        return _t("Ended with too few visitors: nothing can be said about the difference.")
     values = {
-        "metric": measure.label,
-        "difference": measure.difference(effect.difference),
-        "low": measure.difference(effect.low),
-        "high": measure.difference(effect.high),
+        "metric": summary.experiment.get_metric_display(),
+        "difference": points(found.difference),
+        "low": points(found.low),
+        "high": points(found.high),
     }
-    if summary.verdict is ExperimentVerdict.TREATMENT:
-        return _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s).") % values
-    if summary.verdict is ExperimentVerdict.CONTROL:
-        return _t("The control is better: the treatment's %(metric)s %(difference)s (%(low)s to %(high)s).") % values
-    return _t("No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s).") % values
+    sentences = {
+        ExperimentVerdict.WAITING: _t("No decision yet: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.TREATMENT: _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.CONTROL: _t("The control is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.NO_DIFFERENCE: _t(
+            "No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s)."
+        ),
+    }
+    return sentences[summary.verdict] % values
 
 
-def _conclude(experiment: Experiment, visitors: Visitors) -> Conclusion:
-    sample = visitors.sample(experiment.metric)
-    plan = Plan(experiment.planned_control, experiment.planned_treatment)
-    if experiment.is_fixed_horizon:
-        return at_fixed_horizon(sample, plan, alpha=experiment.alpha)
-    return by_sequential_test(sample, plan, alpha=experiment.alpha, tau=measures.effect_scale(experiment))
+def points(difference: float) -> str:
+    """A difference of rates in percentage points."""
+    return f"{fixed(100 * difference, 1, signed=True)} pp"
 
 
-def _verdict(experiment: Experiment, conclusion: Conclusion) -> ExperimentVerdict:
-    if not conclusion.is_final:
+def _rate(visitors: int, mean: float | None, variance: float | None) -> ArmRate:
+    return ArmRate(visitors, float("nan") if mean is None else mean, float("nan") if variance is None else variance)
+
+
+def _verdict(experiment: Experiment, found: Effect | None) -> ExperimentVerdict:
+    if found is None or not found.excludes_zero:
         is_over = experiment.state == Experiment.State.ENDED
-        return ExperimentVerdict.STOPPED_EARLY if is_over else ExperimentVerdict.WAITING
-    if conclusion.effect is None or not conclusion.is_decided:
-        return ExperimentVerdict.NO_DIFFERENCE
-    is_higher = conclusion.effect.difference > 0
-    return (
-        ExperimentVerdict.TREATMENT
-        if is_higher == (experiment.better == Experiment.Better.HIGHER)
-        else ExperimentVerdict.CONTROL
-    )
-
-
-def _guards(experiment: Experiment, visitors: Visitors) -> list[ArmComparison]:
-    """The guard metrics with always-valid intervals; together they err no more often than the test does."""
-    watched = measures.guards(experiment)
-    compared = []
-    for measure in watched:
-        sample = visitors.sample(measure.outcome)
-        path = sequential.follow(sample, alpha=experiment.alpha / len(watched), tau=measure.guard_tau)
-        compared.append(ArmComparison(measure, sample.control, sample.treatment, path.last))
-    return compared
-
-
-def _differs(visitors: Visitors, measure: ExperimentMeasure) -> bool:
-    presence = visitors.presence(measure.outcome)
-    return sequential.follow(presence, alpha=balance.ALPHA, tau=measure.guard_tau).decided_at is not None
-
-
-def _size(experiment: Experiment, visitors: Visitors, arm: Arm) -> ArmSize:
-    is_treatment = arm is Arm.TREATMENT
-    version = experiment.treatment if is_treatment else experiment.control
-    sample = visitors.sample(experiment.metric)
-    return ArmSize(
-        arm=arm,
-        profile=str(version) if version is not None else _t("the built-in profile"),
-        visitors=visitors.count(arm),
-        observed=visitors.observed[arm],
-        answers=visitors.answers_of(arm),
-        with_outcome=int(np.count_nonzero(sample.treated == is_treatment)),
-        planned=experiment.planned_treatment if is_treatment else experiment.planned_control,
-    )
+        return ExperimentVerdict.NO_DIFFERENCE if is_over else ExperimentVerdict.WAITING
+    is_better_when_higher = experiment.metric == Experiment.Metric.HELPFUL
+    is_treatment = (found.difference > 0) == is_better_when_higher
+    return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL

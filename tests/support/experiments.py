@@ -36,14 +36,11 @@ def versions() -> tuple[SearchProfileVersion, SearchProfileVersion]:
 
 
 def draft(**changed: Any) -> Experiment:
-    """An experiment on the helpful rate, with a horizon of 100 visitors an arm unless told otherwise."""
+    """An experiment on the helpful rate."""
     if "treatment" not in changed:
         changed["control"], changed["treatment"] = versions()
     values: dict[str, Any] = {
         "name": "More passages",
-        "design": Experiment.Design.SEQUENTIAL,
-        "baseline": 0.5,
-        "smallest_effect": 0.3,
         # Fixed, so that the arms of the numbered visitors below are always the same.
         "salt": "5a17",
         **changed,

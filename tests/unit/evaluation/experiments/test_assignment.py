@@ -12,16 +12,16 @@ from evaluation.experiments.assignment import Arm, assign, pseudonym
 SUBJECTS = [f"visitor:{number:032x}" for number in range(20_000)]
 
 
-def arms(salt: str, traffic_share: float = 1.0, treatment_share: float = 0.5) -> list[Arm | None]:
-    return [assign(salt, one, traffic_share=traffic_share, treatment_share=treatment_share) for one in SUBJECTS]
+def arms(salt: str, traffic_share: float = 1.0) -> list[Arm | None]:
+    return [assign(salt, one, traffic_share) for one in SUBJECTS]
 
 
-@pytest.mark.parametrize(("traffic", "treatment"), [(1.0, 0.5), (0.3, 0.5), (1.0, 0.1), (0.6, 0.75)])
-def test_the_shares_are_those_asked_for(traffic, treatment):
-    counts = Counter(arms("salt", traffic, treatment))
+@pytest.mark.parametrize("traffic", [1.0, 0.6, 0.1])
+def test_the_shares_are_those_asked_for(traffic):
+    counts = Counter(arms("salt", traffic))
     within = counts[Arm.CONTROL] + counts[Arm.TREATMENT]
     assert abs(within / len(SUBJECTS) - traffic) < 4 * (traffic * (1 - traffic) / len(SUBJECTS)) ** 0.5 + 1e-12
-    assert abs(counts[Arm.TREATMENT] / within - treatment) < 4 * (treatment * (1 - treatment) / within) ** 0.5
+    assert abs(counts[Arm.TREATMENT] / within - 0.5) < 4 * (0.25 / within) ** 0.5
 
 
 def test_assignments_are_uniform_in_every_tenth_of_the_traffic():
@@ -37,10 +37,10 @@ def test_assignments_are_uniform_in_every_tenth_of_the_traffic():
 @given(st.text(max_size=40), st.text(min_size=1), st.floats(0, 1), st.floats(0, 1))
 def test_a_visitor_keeps_the_arm_and_more_traffic_moves_nobody(salt, subject, share, other):
     smaller, larger = sorted((share, other))
-    before = assign(salt, subject, traffic_share=smaller, treatment_share=0.5)
-    assert before == assign(salt, subject, traffic_share=smaller, treatment_share=0.5)
+    before = assign(salt, subject, smaller)
+    assert before == assign(salt, subject, smaller)
     if before is not None:
-        assert before == assign(salt, subject, traffic_share=larger, treatment_share=0.5)
+        assert before == assign(salt, subject, larger)
 
 
 def test_another_experiment_shuffles_anew():
@@ -51,13 +51,13 @@ def test_another_experiment_shuffles_anew():
 
 def test_nobody_is_left_in_and_without_identity_everybody_is_out():
     assert set(arms("salt", traffic_share=0.0)) == {None}
-    assert assign("salt", "", traffic_share=1.0, treatment_share=0.5) is None
+    assert assign("salt", "", 1.0) is None
     assert None not in arms("salt", traffic_share=1.0)
 
 
 def test_a_share_is_a_share():
     with pytest.raises(ValueError, match="between 0 and 1"):
-        assign("salt", "user:1", traffic_share=1.5, treatment_share=0.5)
+        assign("salt", "user:1", 1.5)
 
 
 def test_a_pseudonym_belongs_to_one_experiment():

@@ -1,0 +1,90 @@
+"""The interval of a difference between two arms, valid however often it is computed, and a check of their sizes. PURE.
+
+The likelihood ratio of "some effect", drawn from a normal distribution with standard deviation ``TAU``, to "no effect"
+is a martingale under the latter: the chance that it ever reaches 1 / alpha is at most alpha (Ville, 1939). Inverted, it
+gives intervals that all hold the true difference at once. Variances are estimated, so this is exact for many visitors
+only; hence there is no interval below ``LEAST_PER_ARM``.
+
+Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
+1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022; Lindon and Malek,
+"Anytime-Valid Inference for Multinomial Count Data", NeurIPS 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+LEAST_PER_ARM = 100
+# The effect for which the test is sharpest: five percentage points. Any value that is fixed beforehand keeps alpha.
+TAU = 0.05
+# An alarm over the sizes is false once in a thousand experiments, however often it is computed.
+BALANCE_ALPHA = 0.001
+_PRIOR_STRENGTH = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRate:
+    """A rate over an arm's visitors: its mean and unbiased variance; NaN where there are too few visitors."""
+
+    visitors: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Treatment minus control, with the bounds of its interval; infinite where the visitors show no spread."""
+
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.high - self.low)
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+def effect(control: ArmRate, treatment: ArmRate, alpha: float) -> Effect | None:
+    """The difference with its always-valid interval of confidence 1 - alpha; None with too few visitors in an arm.
+
+    The variance is the larger of that from each arm's own spread and that from the spread of all, as if there were no
+    effect: a small arm of rare events may by chance have seen none yet, and would look certain.
+    Raises: ValueError for an alpha outside (0, 1).
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"Alpha lies between 0 and 1, unlike {alpha}.")
+    n, m = control.visitors, treatment.visitors
+    if min(n, m) < LEAST_PER_ARM:
+        return None
+    difference = treatment.mean - control.mean
+    squares = (n - 1) * control.variance + (m - 1) * treatment.variance + n * m / (n + m) * difference**2
+    pooled = squares / (n + m - 1) * (1 / n + 1 / m)
+    reach = _reach(max(control.variance / n + treatment.variance / m, pooled), alpha)
+    return Effect(difference, difference - reach, difference + reach)
+
+
+def _reach(variance: float, alpha: float) -> float:
+    """Half the width of the interval around a difference with this variance; infinite for 0."""
+    if variance <= 0:
+        return math.inf
+    total = variance + TAU**2
+    return math.sqrt(variance * total / TAU**2 * (math.log(total / variance) - 2 * math.log(alpha)))
+
+
+def is_imbalanced(control: int, treatment: int) -> bool:
+    """Whether the arms have other sizes than equal ones, so that visitors of one were lost and no result is valid.
+
+    By a Bayes factor with a Beta prior around one half, which stays a test however often it is computed.
+    """
+    half = _PRIOR_STRENGTH / 2
+    logarithm = _log_beta(half + treatment, half + control) - _log_beta(half, half)
+    return logarithm + (treatment + control) * math.log(2) >= -math.log(BALANCE_ALPHA)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
