@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.debugging.follow_up import DocumentBehind, documents_behind, trace_address
 from chat.models import Answer, Feedback
-from evaluation.charts import Caption, Markup, Series, histogram, line_chart, stacked_bars
+from evaluation.charts import Caption, Markup, Series, line_chart, stacked_bars
 from evaluation.dashboard.activity import Activity
 from evaluation.dashboard.lists import UNANSWERED, UNHELPFUL, AnswerSelection
 from evaluation.dashboard.scope import DashboardScope
@@ -85,7 +85,7 @@ def _refusals_chart(days: Days, links: list[str]) -> Markup:
         _("Share of the complete answers that say that the documents do not answer the question."),
         _("No answer was completed in this period, so the share is unknown."),
     )
-    rates = [Series(_("refused"), [day.refusal_rate for day in days.values()], area=True)]
+    rates = [Series(_("refused"), [day.refusal_rate for day in days.values()])]
     return line_chart(caption, _labels(days), rates, most=1, number=percent, links=links)
 
 
@@ -142,16 +142,9 @@ def score_chart(scope: DashboardScope, found: Distribution) -> Markup:
         scope.address("answers", kind=found.metric.value, judge=found.judge.value, low=low, high=high)
         for low, high in pairwise(EDGES)
     ]
-    return histogram(
-        caption,
-        EDGES,
-        found.counts,
-        heading=_("answers"),
-        number=decimal,
-        count_number=whole,
-        threshold=found.threshold,
-        links=links,
-    )
+    bins = [f"{decimal(low)} – {decimal(high)}" for low, high in pairwise(EDGES)]
+    low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
+    return stacked_bars(caption, bins, [Series(_("answers"), found.counts)], number=whole, links=links, low=low)
 
 
 def percent(share: float | None) -> str:
