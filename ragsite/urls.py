@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from chat.api.urls import openai_urlpatterns
 from ragsite.http import security_txt
 from ragsite.keys import views as keys
 from ragsite.people import views as people
@@ -25,7 +26,7 @@ urlpatterns = [
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
-    path("v1/", include("chat.openai_api.urls")),
+    path("v1/", include((openai_urlpatterns, "openai_api"))),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # The variant that keeps its script in a response of its own, which the content security policy lets through.
     path(

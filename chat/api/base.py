@@ -1,20 +1,37 @@
-"""What the API's views of questions and answers share."""
+"""What the API's views of questions and answers share: who may ask, how much, and whose answers are reached."""
 
 from __future__ import annotations
 
-from rest_framework.exceptions import Throttled
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import NotFound, Throttled
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat import asking
+from chat.conversations import rights
 from chat.exceptions import BudgetSpent, SiteBusy
+from chat.models import Answer, Conversation
+from chat.models.conversation import ConversationQuerySet
+from retrieval.api.callers import caller_of
 from retrieval.api.errors import ApiView, Busy
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.api.throttling import CountedTogether
 from retrieval.rights.key_limits import Scope, on_every_method
 
 
 class AskersView(ApiView):
     """For whoever may ask; an API key needs the scope `ask`."""
 
+    tag = "Answers"
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     key_scopes = on_every_method(Scope.ASK)
@@ -25,3 +42,86 @@ class AskersView(ApiView):
         if isinstance(exc, BudgetSpent):
             return super().handle_exception(Throttled(exc.retry_after_seconds, str(exc)))
         return super().handle_exception(exc)
+
+
+class QuestionThrottle(CountedTogether):
+    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
+
+    scope = "ask"
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        return str(self.cache_format % {"scope": self.scope, "ident": caller_of(request)})
+
+
+class WhateverIsAccepted(DefaultContentNegotiation):
+    """JSON for refusals even where only `text/event-stream` is accepted, as the readers of streams ask for."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        renderer = next(iter(renderers))
+        return renderer, str(renderer.media_type)
+
+
+def visitor_behind(request: Request) -> str:
+    """The browser behind an anonymous request; empty for a user, and for a program that keeps no cookies.
+
+    A session is not begun for such a program: each of its calls would leave one behind.
+    """
+    if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return ""
+    return asking.visitor_of(request._request)
+
+
+def session_behind(request: Request) -> str:
+    """The key of the session that says who calls; empty for other credentials."""
+    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
+    return request._request.session.session_key or "" if is_by_session else ""
+
+
+def own_conversations(request: Request) -> ConversationQuerySet:
+    """The conversations of the user, or of the visitor's browser; none for a program that keeps no cookies."""
+    return Conversation.objects.of(request.user, visitor_behind(request))
+
+
+def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> Conversation:
+    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
+    within_reach = own_conversations(request) | Conversation.objects.filter(owner=None, visitor="")
+    found = within_reach.select_related("collection").filter(pk=conversation_id).first()
+    if found is None:
+        raise NotFound("This conversation does not exist, or is not yours.")
+    return found
+
+
+def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
+    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
+    answer = _find(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
+    conversation = answer.conversation
+    if conversation.subject and not own_conversations(request).filter(pk=conversation.pk).exists():
+        rights.tell_of_look(conversation)
+    return answer
+
+
+def own_answer(request: Request, answer_id: uuid.UUID, *, or_permitted: bool = False) -> Answer:
+    """An answer that the caller asked for, and may act on; with ``or_permitted``, also as the permission to change
+    answers allows. An answer of a program without an account is acted on without one.
+
+    Raises: NotFound when there is none, or it is somebody else's: which of the two is not told.
+    """
+    answers = Answer.objects.filter(conversation__in=own_conversations(request))
+    if not request.user.is_authenticated:
+        answers = answers | _of_nobody()
+    elif or_permitted and rights.may_act_on_all(request.user):
+        answers = Answer.objects.all()
+    return _find(answers, answer_id)
+
+
+def _of_nobody() -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+
+
+def _find(answers: QuerySet[Answer], answer_id: uuid.UUID) -> Answer:
+    found = answers.select_related("feedback", "repeats").filter(pk=answer_id).first()
+    if found is None:
+        raise NotFound("This answer does not exist, or is not yours.")
+    return found

@@ -10,8 +10,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.base import AskersView
-from chat.api.reach import conversation_within_reach, own_conversations
+from chat.api.base import AskersView, conversation_within_reach, own_conversations
 from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer, ShareSerializer
 from chat.conversations.listing import mentioning
 from chat.conversations.sharing import share, stop_sharing
@@ -23,6 +22,7 @@ from retrieval.api.pagination import Pagination
 class ConversationsView(generics.ListAPIView[Conversation], AskersView):
     """The caller's conversations, the one asked in last first."""
 
+    tag = "Conversations"
     serializer_class = ConversationSerializer
     pagination_class = Pagination
     queryset = Conversation.objects.none()
@@ -40,6 +40,8 @@ class ConversationsView(generics.ListAPIView[Conversation], AskersView):
 
 
 class ConversationView(AskersView):
+    tag = "Conversations"
+
     @extend_schema(responses=ConversationWithAnswersSerializer)
     def get(self, request: Request, conversation_id: uuid.UUID) -> Response:
         """A conversation with its answers, in the order of asking."""
@@ -63,6 +65,8 @@ class ConversationView(AskersView):
 
 
 class ShareView(AskersView):
+    tag = "Conversations"
+
     @extend_schema(request=ShareSerializer, responses=ConversationSerializer)
     def post(self, request: Request, conversation_id: uuid.UUID) -> Response:
         """Make a link under which others can read one answer, the conversation as it stands, or also what follows, as

@@ -12,7 +12,7 @@ from django.db import connections
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 
-from chat.api.reach import session_behind
+from chat.api.base import session_behind
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import payloads, readers, sse, streams

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
-from retrieval.api.fields import FlagField, NameField, TextField
+from retrieval.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
 from retrieval.tables.types import Operation
@@ -21,7 +21,7 @@ LONGEST_COMMENT = 2000
 LONGEST_TITLE = 200
 
 
-class AskRequestSerializer(serializers.Serializer[Any]):
+class AskRequestSerializer(KnownFieldsOnly):
     # How long a question may be is for chat.asking to say, in its own words.
     question = TextField(error_messages={"blank": "Please type a question."})
     conversation = serializers.UUIDField(required=False, allow_null=True, help_text="To go on with an earlier one.")
@@ -176,7 +176,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
 
 
-class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
+class FeedbackSerializer(KnownFieldsOnly, serializers.ModelSerializer[Feedback]):
     helpful = FlagField()
     reason = NameField(choices=Feedback.Reason.choices, required=False, allow_blank=True, default="")
     comment = TextField(required=False, allow_blank=True, max_length=LONGEST_COMMENT, default="")
@@ -205,7 +205,7 @@ class SavedAnswerSerializer(AnswerSerializer):
     feedback = FeedbackSerializer(allow_null=True, read_only=True)
 
 
-class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+class ConversationSerializer(KnownFieldsOnly, serializers.ModelSerializer[Conversation]):
     title = TextField(max_length=LONGEST_TITLE, error_messages={"blank": "Please type a title."})
     collection: serializers.SlugRelatedField[Collection] = serializers.SlugRelatedField(
         slug_field="slug", read_only=True, allow_null=True, help_text="The one that is searched; null: all."
@@ -233,7 +233,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
         return request.build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
 
 
-class ShareSerializer(serializers.Serializer[Any]):
+class ShareSerializer(KnownFieldsOnly):
     scope = NameField(choices=Conversation.ShareScope.choices, default=Conversation.ShareScope.NOW)
     audience = NameField(choices=Conversation.ShareAudience.choices, default=Conversation.ShareAudience.LINK)
     answer = serializers.UUIDField(required=False, allow_null=True, help_text="With the scope `answer`: its id.")

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.api.answers import AnswerStreamView, AnswerView, FeedbackView, StopView
-from chat.api.ask import AskView
+from chat.api.answers import AnswerStreamView, AnswerView, AskView, FeedbackView, StopView
+from chat.api.completions import CompletionsView
 from chat.api.conversations import ConversationsView, ConversationView, ShareView
+from chat.api.openai import EmbeddingsView, ModelsView, ModelView, NotOfferedView
 
 app_name = "chat_api"
 urlpatterns = [
@@ -16,4 +17,12 @@ urlpatterns = [
     path("conversations/", ConversationsView.as_view(), name="conversations"),
     path("conversations/<uuid:conversation_id>/", ConversationView.as_view(), name="conversation"),
     path("conversations/<uuid:conversation_id>/share/", ShareView.as_view(), name="share"),
+]
+# OpenAI's protocol: without closing slashes, as its clients ask.
+openai_urlpatterns = [
+    path("chat/completions", CompletionsView.as_view(), name="completions"),
+    path("models", ModelsView.as_view(), name="models"),
+    path("models/<path:model>", ModelView.as_view(), name="model"),
+    path("embeddings", EmbeddingsView.as_view(), name="embeddings"),
+    path("<path:rest>", NotOfferedView.as_view(), name="not_offered"),
 ]

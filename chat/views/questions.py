@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import push_url, reswap, retarget
 
 from chat import asking
-from chat.api.throttling import QuestionThrottle
+from chat.api.base import QuestionThrottle
 from chat.pages.turns import build_turn
 from chat.streaming import streams
 from chat.views.access import for_visitors, may_debug, own_conversation, stoppable_answer

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.views import defaults
 from django_htmx.http import reswap, retarget
 
-from chat.openai_api.errors import error as openai_error
-from chat.openai_api.errors import kind_of
+from chat.api.openai import error as openai_error
+from chat.api.openai import kind_of
 from retrieval.distribution import outage
 from retrieval.exceptions import FilesUnavailable
 from retrieval.resilience import disk

@@ -30,6 +30,15 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Ragsite API",
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
+    # The groups of the reference, in this order; each view names its own.
+    "TAGS": [
+        {"name": "Answers", "description": "Ask, read, follow and rate answers."},
+        {"name": "Conversations", "description": "The caller's conversations."},
+        {"name": "Search", "description": "Ranked passages, and why each ranks where it does."},
+        {"name": "Documents", "description": "Collections and their documents."},
+        {"name": "Sources", "description": "Where documents come from by themselves."},
+        {"name": "OpenAI", "description": "For clients of OpenAI's protocol."},
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     # The schema is the same for everybody: credentials are not looked at.
     "SERVE_AUTHENTICATION": [],

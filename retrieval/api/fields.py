@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError as DjangoValidationError
@@ -12,7 +13,26 @@ from retrieval.search.metadata import date_range, parse_metadata, validated_any_
 from retrieval.types import DateRange
 
 LARGEST_ID = 2**63 - 1
+_MOST_NAMES, _LONGEST_NAME = 20, 100
 MOST_RANGES = 10
+
+
+class KnownFieldsOnly(serializers.Serializer[Any]):
+    """A body whose unknown fields are refused by name: a field that is misspelt would otherwise have no effect.
+
+    ``ignored_fields`` are accepted and have none.
+    """
+
+    ignored_fields: ClassVar[frozenset[str]] = frozenset()
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
+            if unknown:
+                # Half a surrogate pair cannot be sent back.
+                names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
+                raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
+        return super().to_internal_value(data)
 
 
 class TextField(serializers.CharField):

@@ -5,6 +5,7 @@ A view names the form of its refusals as ``problem_serializer``; without one it 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from django.conf import settings
@@ -12,7 +13,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
-from retrieval.api.fields import TextField
+from retrieval.api.fields import KnownFieldsOnly, TextField
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import ProblemSerializer
 
@@ -62,6 +63,24 @@ class SchemaWithProblems(AutoSchema):
             for permission in self.view.get_permissions()
         )
         return [*auth, {}] if open_to_all else auth
+
+    def get_tags(self) -> list[str]:
+        """The group of an operation in the reference: its view names it."""
+        return [getattr(self.view, "tag", "Documents")]
+
+    def get_summary(self) -> str:
+        """The title of an operation: the first clause of its own docstring, else what its method does to its model."""
+        own = getattr(self.view, getattr(self.view, "action", None) or self.method.lower()).__doc__
+        if own:
+            return re.split(r"[.,;:]\s", own.strip() + " ", maxsplit=1)[0]
+        verb = "Add to" if self.method == "POST" else "Read one of" if "{" in self.path else "List"
+        return f"{verb} the {self.view.queryset.model._meta.verbose_name_plural}"  # type: ignore[attr-defined]  # generic
+
+    def _map_basic_serializer(self, serializer: Any, direction: Direction) -> Any:
+        schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if isinstance(serializer, KnownFieldsOnly) and not serializer.ignored_fields:
+            schema["additionalProperties"] = False
+        return schema
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         responses: dict[str, Any] = super()._get_response_bodies(direction)

@@ -12,6 +12,7 @@ from retrieval.api.fields import (
     AnyOfField,
     DateRangesField,
     FlagField,
+    KnownFieldsOnly,
     MetadataObjectField,
     NameField,
     SlugTextField,
@@ -26,7 +27,7 @@ LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$"
 METHODS = ["default", *(method.value for method in SearchMethod)]
 
 
-class FiltersSerializer(serializers.Serializer[Any]):
+class FiltersSerializer(KnownFieldsOnly):
     documents = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
         required=False,
@@ -49,7 +50,7 @@ class FiltersSerializer(serializers.Serializer[Any]):
     )
 
 
-class SearchRequestSerializer(serializers.Serializer[Any]):
+class SearchRequestSerializer(KnownFieldsOnly):
     query = TextField(max_length=LONGEST_QUERY)
     top_k = TopKField(required=False, allow_null=True, help_text="How many results; empty: the site's default.")
     collection = TextField(
@@ -162,7 +163,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
         read_only_fields = fields
 
 
-class UploadSerializer(serializers.Serializer[Any]):
+class UploadSerializer(KnownFieldsOnly):
     """The fields that go with uploaded files; the files are taken from the request, so that each is judged alone."""
 
     file = serializers.ListField(
@@ -213,7 +214,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField(help_text="One sentence.")
 
 
-class CollectionSerializer(serializers.ModelSerializer[Collection]):
+class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collection]):
     is_public = FlagField(required=False, help_text="Visitors may ask it. Sent without `visibility`: false is staff.")
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from retrieval.api.errors import ApiView
-from retrieval.api.fields import FlagField, MetadataObjectField, NameField, TextField
+from retrieval.api.fields import FlagField, KnownFieldsOnly, MetadataObjectField, NameField, TextField
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import StaffWithPermission
@@ -47,7 +47,7 @@ class SourceRunSerializer(serializers.ModelSerializer[SourceRun]):
         read_only_fields = fields
 
 
-class SourceSerializer(serializers.ModelSerializer[Source]):
+class SourceSerializer(KnownFieldsOnly, serializers.ModelSerializer[Source]):
     """``settings`` are those of the kind; a secret one is written and never read."""
 
     collection = TextField(max_length=50, help_text="Its short name; it stays.")
@@ -162,6 +162,7 @@ class SourceViewSet(
 ):
     """Where documents come from by themselves, for staff with Django's permissions for sources."""
 
+    tag = "Sources"
     queryset = Source.objects.select_related("collection").order_by("pk")
     lookup_value_converter = "int"
     serializer_class = SourceSerializer

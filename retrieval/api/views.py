@@ -44,6 +44,7 @@ from retrieval.types import SearchMethod
 
 
 class SearchView(ApiView):
+    tag = "Search"
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     throttle_scope = "search"

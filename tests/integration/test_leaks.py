@@ -339,6 +339,7 @@ NO_DOCUMENTS = {
     "socialaccount_login_error": "a sentence",
     "socialaccount_signup": "the form to sign up",
     "security_txt": "where to report weaknesses",
+    "openai_api:embeddings": "vectors of the caller's own text",
     "openai_api:not_offered": "says that there is nothing",
     "schema": "the API's description",
     "api_docs": "the API's description",

@@ -16,8 +16,8 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
 from chat import answering, asking
+from chat.api.completions import WITHDRAWN
 from chat.models import Answer, Conversation
-from chat.openai_api.stream import WITHDRAWN
 from chat.streaming import heartbeat, streams
 from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
@@ -100,7 +100,10 @@ def content(chunks: list[Any]) -> str:
             "messages[1].tool_calls",
         ),
         ({"messages": MESSAGES, "model": 7}, "model"),
-        ({"messages": MESSAGES, "model": "x" * 101}, "model"),
+        ({"messages": MESSAGES, "model": "x" * 201}, "model"),
+        ({"messages": MESSAGES, "temprature": 0.5}, "temprature"),
+        ({"messages": [{**MESSAGES[0], "weight": 1}]}, "messages[0].weight"),
+        ({"messages": MESSAGES, "stream_options": {"usage": True}}, "stream_options.usage"),
         ({"messages": MESSAGES, "stream": "perhaps"}, "stream"),
         ({"messages": MESSAGES, "stream_options": "usage"}, "stream_options"),
         ({"messages": MESSAGES, "stream_options": {"include_usage": 7}}, "stream_options.include_usage"),
@@ -354,7 +357,7 @@ def test_the_schema_describes_the_protocol(
 ) -> None:
     answered(Completed("Yes.", (), refused=False, generator="tiny"))
     schema = api.get("/api/schema/?format=json").json()
-    assert {URL, "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
+    assert {URL, "/v1/embeddings", "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
     assert "/v1/{rest}" not in schema["paths"]
     assert schema["paths"][URL]["post"]["security"] == [{"bearerAuth": []}, {}]
     described = set(schema["components"]["schemas"]["Completion"]["properties"])

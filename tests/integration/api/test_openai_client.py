@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import numpy as np
 import openai
 import pytest
 from django.contrib.auth.models import User
 from openai import AsyncOpenAI, OpenAI
 
 from chat.models import Answer, Conversation
+from retrieval import conf
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, RequestCount
 from tests.support.databases import create_database, database, url_of
@@ -120,7 +122,7 @@ def test_a_completion_is_a_cited_answer(client: Callable[..., OpenAI], site: Web
 
 def test_a_question_that_the_documents_do_not_answer_is_refused(client: Callable[..., OpenAI]) -> None:
     completion = client().chat.completions.create(
-        model="gpt-4o", messages=[user("What is the boiling point of tungsten hexafluoride?")]
+        model="ragsite", messages=[user("What is the boiling point of tungsten hexafluoride?")]
     )
     assert completion.model == "ragsite"
     assert completion.refused is True  # type: ignore[attr-defined]
@@ -263,7 +265,9 @@ def test_what_cannot_be_done_is_a_bad_request_that_names_it(
 
 
 def test_models_are_what_the_caller_may_ask(client: Callable[..., OpenAI], keys: dict[str, str]) -> None:
-    assert [model.id for model in client().models.list()] == ["ragsite", "ragsite/library"]
+    *asked, embedder = [model.id for model in client().models.list()]
+    assert asked == ["ragsite", "ragsite/library"]
+    assert embedder == conf.embedder().name
     assert {model.id for model in client(keys["editor"]).models.list()} >= {"ragsite/library", "ragsite/secret"}
     assert client().models.retrieve("ragsite/library").owned_by == "ragsite"
     for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o"):
@@ -277,7 +281,7 @@ def test_a_model_is_a_collection(client: Callable[..., OpenAI], keys: dict[str, 
     assert "March" in said(secret)
     assert secret.model == "ragsite/secret"
     assert "March" not in said(client().chat.completions.create(model="ragsite", messages=asked))
-    for name in ("ragsite/secret", "ragsite/nowhere"):
+    for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o", "ragsite/", conf.embedder().name):
         with pytest.raises(openai.NotFoundError) as caught:
             client().chat.completions.create(model=name, messages=asked)
         assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -294,10 +298,47 @@ def test_an_unknown_key_is_refused_and_a_placeholder_is_nobody(
         assert caught.value.code == "invalid_api_key"
 
 
+def test_embeddings_are_the_vectors_that_the_site_searches_with(client: Callable[..., OpenAI]) -> None:
+    """The client asks for base64 by itself, and hands out numbers."""
+    embedder, texts = conf.embedder(), ["How heavy is the pump?", "The pump weighs 3450 grams."]
+    passages = client().embeddings.create(model=embedder.name, input=texts)
+    assert np.allclose([one.embedding for one in passages.data], embedder.embed_documents(texts), atol=1e-5)
+    assert (passages.model, passages.usage.total_tokens) == (embedder.name, sum(embedder.count_tokens(texts)))
+    query = client().embeddings.create(
+        model=embedder.name, input=texts[0], encoding_format="float", extra_body={"input_type": "query"}
+    )
+    assert np.allclose(query.data[0].embedding, embedder.embed_query(texts[0]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input": []}, "input"),
+        ({"input": ["a", " "]}, "input"),
+        ({"input": [[1, 2]]}, "input"),
+        ({"input": ["a"] * 33}, "input"),
+        ({"input": "word " * 3000}, "input"),
+        ({"input": "a", "dimensions": 7}, "dimensions"),
+        ({"input": "a", "extra_body": {"input_type": "image"}}, "input_type"),
+        ({"input": "a", "extra_body": {"truncate": True}}, "truncate"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_embedded_is_refused_by_name(
+    client: Callable[..., OpenAI], fields: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client().embeddings.create(**{"model": conf.embedder().name, **fields})
+    assert caught.value.param == param
+
+
 def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         client().embeddings.create(model="ragsite", input="a")
-    assert "/v1/chat/completions" in str(caught.value)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+    with pytest.raises(openai.NotFoundError) as caught:
+        client().moderations.create(input="a")
+    assert "chat/completions" in str(caught.value)
 
 
 def test_a_site_that_requires_login_and_counts(

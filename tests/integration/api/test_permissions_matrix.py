@@ -64,6 +64,7 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("chat_api:share", "POST"): [404, 404, 404, 404, 404, 200],
     ("chat_api:share", "DELETE"): OWN,
     ("openai_api:completions", "POST"): same(400),
+    ("openai_api:embeddings", "POST"): same(400),
     ("openai_api:models", "GET"): same(200),
     ("openai_api:model", "GET"): same(200),
     # Whatever the method.

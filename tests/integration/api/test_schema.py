@@ -128,6 +128,7 @@ def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) 
         ("post", "/v1/chat/completions", {"data": {"messages": []}, "format": "json"}, 400),
         ("post", "/v1/chat/completions", {"data": "{}", "content_type": "text/plain"}, 415),
         ("delete", "/v1/chat/completions", {}, 405),
+        ("post", "/v1/embeddings", {"data": {"model": "m", "input": []}, "format": "json"}, 400),
         ("get", "/v1/models", {"headers": {"Authorization": "Basic eDp4"}}, 401),
     ],
 )
@@ -179,6 +180,39 @@ def test_answers_are_as_the_schema_says(
     found = staff_api.post("/api/v1/search/", {"query": "pump", "explain": True}, format="json")
     assert found.status_code == 200
     assert_told(schema, "/api/v1/search/", found)
+
+
+def test_operations_are_grouped_and_have_titles(schema: dict[str, Any]) -> None:
+    groups = {tag["name"] for tag in schema["tags"]}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            assert set(operation["tags"]) <= groups, (method, path)
+            assert 5 <= len(operation["summary"]) <= 100, (method, path, operation["summary"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "unknown"),
+    [
+        ("/api/v1/search/", {"query": "a", "topk": 3}, "topk"),
+        ("/api/v1/search/", {"query": "a", "\ud800": 3}, "?"),
+        ("/api/v1/ask/", {"question": "a", "temperature": 3}, "temperature"),
+        ("/api/v1/collections/", {"slug": "a", "name": "A", "public": True}, "public"),
+        ("/api/v1/sources/", {"collection": "a", "intervall_minutes": 3}, "intervall_minutes"),
+    ],
+)
+def test_unknown_fields_are_refused_by_name(staff_api: APIClient, path: str, body: Any, unknown: str) -> None:
+    response = staff_api.post(path, json.dumps(body), content_type="application/json")
+    assert (response.status_code, response.json()) == (400, {unknown: ["Unknown field."]})
+
+
+def test_an_unknown_field_of_filters_is_refused_by_name(staff_api: APIClient, answer: Answer) -> None:
+    response = staff_api.post("/api/v1/search/", {"query": "a", "filters": {"language": "en"}}, format="json")
+    assert (response.status_code, response.json()) == (400, {"filters": {"language": ["Unknown field."]}})
+    sent = staff_api.get(f"/api/v1/conversations/{answer.conversation_id}/").json()
+    # What was read may be sent back, changed.
+    changed = {name: value for name, value in sent.items() if name != "answers"} | {"title": "Pumps"}
+    response = staff_api.patch(f"/api/v1/conversations/{answer.conversation_id}/", changed, format="json")
+    assert (response.status_code, response.json()["title"]) == (200, "Pumps")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", "", [], "\ud800"])

@@ -190,10 +190,6 @@ def test_other_charsets_bodies_and_types_are_refused(api, collection, settings):
     assert api.get(URL).status_code == 405
 
 
-def test_unknown_fields_are_ignored(api, handbook):
-    assert post(api, query="holiday", colour="green").status_code == 200
-
-
 def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api, handbook, monkeypatch):
     class Broken(VectorRanker):
         def rank(self, depth):

@@ -16,11 +16,11 @@ from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
 from chat import asking
+from chat.api.completions import ChatCompletion
 from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import evidence
 from chat.models import Answer, QuestionBudget, QuestionCount
-from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn
 from chat.streaming import heartbeat, runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body

@@ -15,13 +15,12 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 
 from chat import asking
+from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
 from chat.generators import completion_client
 from chat.generators.table_dialogue import MOST_ROUNDS
 from chat.generators.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.models import Answer
-from chat.openai_api.completions import ChatCompletion
-from chat.openai_api.stream import chunks
 from chat.streaming import readers, streams
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, call_pieces, model_server

@@ -1,0 +1,392 @@
+"""OpenAI's chat completions over the site's own answers.
+
+A parameter that would change what the answer means is refused. One that only tunes a model has no effect, and the
+response names it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponseBase
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import (
+    ValidationError,
+)
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.api.answers import begin_answer, finish_answer
+from chat.api.events import give_back_connection, unbuffered, with_answer
+from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
+from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
+from chat.models import Answer, Conversation
+from chat.pages.cards import passage_url
+from chat.pages.plain_text import whole_text
+from chat.streaming import payloads, readers, sse
+from retrieval.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
+from retrieval.api.schema import EVENT
+from retrieval.api.serializers import METHODS
+from retrieval.types import Turn
+
+Payload = Mapping[str, Any]
+
+DONE = b"data: [DONE]\n\n"
+WITHDRAWN = "\n\n---\n\n"
+"""The protocol cannot take text back: this line separates what was withdrawn from what is valid."""
+LONGEST_TEXT = 4000
+"""Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
+MOST_TURNS = 10
+_CHARACTERS_PER_TOKEN = 4
+_INSTRUCTING_ROLES = ("system", "developer")
+
+
+# What a request may hold ---------------------------------------------------------------------------------------------
+
+_NO_TOOLS = "This site answers from its documents and calls no tools: leave this out."
+_TEXT_ONLY = "This site answers in text only: leave this out."
+_NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
+
+# By parameter: the values that change nothing, and the sentence that refuses the others.
+_REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
+    "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
+    "tools": (([],), _NO_TOOLS),
+    "functions": (([],), _NO_TOOLS),
+    "tool_choice": (("none", "auto"), _NO_TOOLS),
+    "function_call": (("none", "auto"), _NO_TOOLS),
+    "web_search_options": ((), "This site searches its own documents, never the web: leave this out."),
+    "response_format": (
+        ({"type": "text"},),
+        "Answers are text with citations, and cannot be given another form: leave this out.",
+    ),
+    "modalities": ((["text"],), _TEXT_ONLY),
+    "audio": ((), _TEXT_ONLY),
+    "logprobs": ((False,), _NO_PROBABILITIES),
+    "top_logprobs": ((0,), _NO_PROBABILITIES),
+}
+# OpenAI documents them; they have no effect here.
+_IGNORED = frozenset(
+    [
+        *("frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "metadata", "parallel_tool_calls"),
+        *("prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort"),
+        *("safety_identifier", "seed", "service_tier", "stop", "store", "temperature", "top_p", "user", "verbosity"),
+    ]
+)
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
+class ContentField(serializers.Field[str, Any, Any, Any]):
+    """A text, or a list of parts that are texts."""
+
+    def to_internal_value(self, data: Any) -> str:
+        parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            raise ValidationError("This must be a string, or a list of parts of the type text.")
+        if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
+            raise ValidationError("Only parts of the type text are understood: no pictures, sound or files.")
+        return "\n".join(part["text"] for part in parts)
+
+
+class MessageSerializer(KnownFieldsOnly):
+    # What clients send back of an answer, and a name.
+    ignored_fields = frozenset(
+        {"annotations", "audio", "citations", "function_call", "name", "refusal", "tool_call_id", "tool_calls"}
+    )
+    role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant"))
+    content = ContentField(help_text="The last message is the question; those before complete it.")
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("tool_calls"):
+            raise ValidationError({"tool_calls": ["Calls of tools are not understood: leave them out."]})
+        return super().to_internal_value(data)
+
+
+class StreamOptionsSerializer(KnownFieldsOnly):
+    ignored_fields = frozenset({"include_obfuscation"})
+    include_usage = FlagField(required=False, default=False)
+
+
+class CompletionRequestSerializer(KnownFieldsOnly):
+    """Validated, it has ``question`` and ``history`` (the turns before it, oldest first) as well."""
+
+    ignored_fields = _IGNORED | set(_REFUSED)
+    model = TextField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        max_length=200,
+        help_text="`ragsite`, or empty: all documents; `ragsite/<collection>`: one collection.",
+    )
+    messages = MessageSerializer(many=True, allow_empty=False)
+    stream = FlagField(required=False, allow_null=True)
+    stream_options = StreamOptionsSerializer(required=False, allow_null=True)
+    method = NameField(choices=METHODS, required=False, allow_null=True, help_text="Not of OpenAI's: how to search.")
+    anew = FlagField(
+        required=False, allow_null=True, help_text="Not of OpenAI's: answer again, even if answered before."
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            refused = {
+                name: [why]
+                for name, (harmless, why) in _REFUSED.items()
+                # True equals 1, and is none.
+                if (value := data.get(name)) is not None
+                and not any(value == one and type(value) is type(one) for one in harmless)
+            }
+            if refused:
+                raise ValidationError(refused, code="unsupported")
+        return super().to_internal_value(data)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Instructions of the caller are passed over: the site's own decide how it answers. A question without a reply
+        is a turn without an answer; a reply before the first question, such as a greeting, is none.
+        """
+        spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
+        if not spoken:
+            raise ValidationError({"messages": ["There is no message of the role user: the last one is the question."]})
+        if spoken[-1]["role"] != "user":
+            raise ValidationError({"messages": ["The last message must be the user's question, not a reply."]})
+        turns: list[tuple[str, list[str]]] = []
+        for message in spoken[:-1]:
+            if message["role"] == "user":
+                turns.append((message["content"], []))
+            elif turns:
+                turns[-1][1].append(message["content"])
+        history = [Turn(_stored(question), _stored("\n\n".join(replies))) for question, replies in turns]
+        return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
+
+    def list_ignored(self) -> list[str]:
+        """The names of what was sent and had no effect."""
+        sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
+        instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
+        return [*(["messages.system"] if instructed else []), *sent]
+
+
+def _stored(text: str) -> str:
+    """The text without characters that the database cannot store, and not too long."""
+    printable = "".join(character for character in text if character != "\0" and not "\ud800" <= character <= "\udfff")
+    return printable.strip()[:LONGEST_TEXT]
+
+
+# What a response holds -----------------------------------------------------------------------------------------------
+
+
+class CompletionSerializer(AnswerSerializer):
+    """OpenAI's completion, and beside it everything that `ask` returns."""
+
+    id = serializers.CharField()
+    object = serializers.CharField()
+    created = serializers.IntegerField()
+    model = serializers.CharField()
+    choices = serializers.ListField(  # type: ignore[assignment]  # OpenAI's, in place of `ask`'s
+        child=serializers.DictField(), help_text="One; its `message` has `content`, `annotations` and `citations`."
+    )
+    question_choices = QuestionChoiceSerializer(many=True, help_text="What `ask` calls `choices`.")
+    usage = serializers.DictField(help_text="With `estimated`, reckoned from the texts' length.")  # type: ignore[assignment]  # OpenAI's
+    sources = serializers.ListField(child=serializers.DictField(), help_text="What the markers refer to.")
+    ignored = serializers.ListField(child=serializers.CharField(), help_text="What was sent and had no effect.")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCompletion:
+    """What stays the same in everything that is sent of one completion.
+
+    ``site`` is the site's address without a closing slash; ``ignored`` names what was sent and had no effect.
+    """
+
+    id: str
+    created: int
+    model: str
+    question: str
+    site: str
+    ignored: Sequence[str] = ()
+
+    def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+        """The completion with the answer (in the form of chat.streaming.payloads.completed)."""
+        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cite(answer)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        usage = self.usage(answer, sources)
+        return {**self._envelope("chat.completion", [choice]), "usage": usage, **self._beside(answer, sources)}
+
+    def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
+        """A piece of the answer; ``beside`` are fields of the site's own."""
+        choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
+        return {**self._envelope("chat.completion.chunk", [choice]), **beside}
+
+    def last_chunk(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+        return self.chunk(self._cite(answer), "stop", **self._beside(answer, sources))
+
+    def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+        """What the model consumed; estimated from the length of the texts, and marked so, when no model was asked."""
+        counted = answer["usage"] or {
+            "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
+            "completion_tokens": _tokens([whole_text(answer)]),
+            "estimated": True,
+        }
+        return {**counted, "total_tokens": counted["prompt_tokens"] + counted["completion_tokens"]}
+
+    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+
+    def _beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol."""
+        known = {name: value for name, value in with_answer(answer).items() if name not in ("usage", "choices")}
+        own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
+        return {**known, **own}
+
+    def _cite(self, answer: Payload) -> dict[str, Any]:
+        """Citations, and the same in the form in which OpenAI's models cite web pages: the place of each marker in the
+        text, with the address of the words it stands for. A citation whose document is gone has no such annotation.
+        """
+        annotations = []
+        for citation in answer["citations"]:
+            document = citation["document"]
+            if path := passage_url(document["id"], citation["start"], citation["end"]):
+                place = {"start_index": citation["marker_start"], "end_index": citation["marker_end"]}
+                cited = {**place, "title": document["title"], "url": f"{self.site}{path}"}
+                annotations.append({"type": "url_citation", "url_citation": cited})
+        return {"annotations": annotations, "citations": answer["citations"]}
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
+
+
+async def chunks(
+    answer_id: uuid.UUID, user: Any, completion: ChatCompletion, *, include_usage: bool
+) -> AsyncIterator[bytes]:
+    """Chunks of the completion, the last one with everything that is known of the answer, or an error; then the end.
+
+    What was streamed is the answer, unless the model failed half-way or the site's process died: the whole answer then
+    follows behind a ruled line, and the last chunk has it alone as ``answer``.
+    """
+    await give_back_connection()
+    # With the option, OpenAI's chunks carry the field, empty until the end.
+    beside: dict[str, Any] = {"usage": None} if include_usage else {}
+    yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
+    sources: list[dict[str, Any]] = []
+    streamed = ""
+    async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
+        async for event in events:
+            match event.name:
+                case "searched":
+                    sources = event.payload["sources"]
+                    yield _data(completion.chunk({}, **beside, **event.payload))
+                case "token":
+                    streamed += event.payload["text"]
+                    yield _data(completion.chunk({"content": event.payload["text"]}, **beside))
+                case "reset":
+                    if streamed.strip():
+                        yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
+                    streamed = ""
+                case "completed":
+                    if rest := _unsaid(event.payload, streamed):
+                        yield _data(completion.chunk({"content": rest}, **beside))
+                    yield _data({**completion.last_chunk(event.payload, sources), **beside})
+                    if include_usage:
+                        yield _data(
+                            {**completion.chunk({}), "choices": [], "usage": completion.usage(event.payload, sources)}
+                        )
+                case "failed":
+                    yield _data(error(event.payload["message"], kind="server_error"))
+                case _:
+                    yield sse.comment(event.name)
+    yield DONE
+
+
+def _unsaid(answer: Payload, streamed: str) -> str:
+    """The part of the answer that was not streamed."""
+    text = whole_text(answer)
+    if text.startswith(streamed.lstrip()):
+        return text[len(streamed.lstrip()) :]
+    if text == streamed.strip():
+        return ""
+    return WITHDRAWN + "\n\n".join(part for part in (answer["notice"], text) if part)
+
+
+def _data(chunk: Payload) -> bytes:
+    return f"data: {json.dumps(chunk)}\n\n".encode()
+
+
+# Chat completions ----------------------------------------------------------------------------------------------------
+
+
+class CompletionsView(OpenAIView):
+    throttle_scope = "ask"
+
+    @extend_schema(
+        operation_id="chat_completions_create",
+        request=CompletionRequestSerializer,
+        responses={
+            (200, "application/json"): CompletionSerializer,
+            (200, "text/event-stream"): OpenApiResponse(
+                EVENT, "With `stream`: `chat.completion.chunk` objects, then `[DONE]`."
+            ),
+        },
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        """A cited answer to the last message, in OpenAI's form; earlier messages complete it."""
+        body = CompletionRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        model = fields.get("model") or ALL
+        if model == embedding_model()["id"]:
+            raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
+        if model not in {known["id"] for known in models_for(request.user)}:
+            raise ModelNotFound(model)
+        collection = model.removeprefix(ALL).removeprefix("/")
+        try:
+            # The protocol names no conversations, and has no cookies.
+            answer = begin_answer(
+                request,
+                fields["question"],
+                visitor="",
+                conversation_id=_continued_conversation(request.user, fields["history"], collection),
+                collection=collection,
+                method=fields.get("method") or "",
+                anew=bool(fields.get("anew")),
+                history=fields["history"],
+            )
+        except ValidationError as refused:
+            # The question is the last message.
+            named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
+            raise ValidationError(named) from refused
+        completion = ChatCompletion(
+            id=f"chatcmpl-{answer.pk.hex}",
+            created=int(answer.created_at.timestamp()),
+            model=model,
+            question=answer.question,
+            site=request.build_absolute_uri("/").rstrip("/"),
+            ignored=body.list_ignored(),
+        )
+        if fields.get("stream"):
+            include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
+            return unbuffered(chunks(answer.pk, request.user, completion, include_usage=include_usage))
+        answer = finish_answer(answer, request.user)
+        return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
+
+
+def _continued_conversation(user: Any, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
+    """The user's conversation whose last answer is the last reply of the messages; None: they begin a new one.
+
+    Without this, each follow-up would become a conversation of its own in the user's list. Programs without a user have
+    no list, and must not be put together with strangers who asked the same.
+    """
+    if not getattr(user, "is_authenticated", False) or not history:
+        return None
+    last = history[-1]
+    scope = {"collection__slug": collection} if collection else {"collection": None}
+    answers = Answer.objects.filter(
+        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question, text=last.answer
+    )
+    answer = answers.order_by("-created_at").first()
+    if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
+        return None
+    return answer.conversation_id

@@ -1,0 +1,309 @@
+"""OpenAI's protocol, but for chat completions: keys, the form of refusals, models and embeddings."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import (
+    APIException,
+    AuthenticationFailed,
+    NotAuthenticated,
+    NotFound,
+    Throttled,
+    ValidationError,
+)
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from chat.api.base import AskersView, WhateverIsAccepted
+from retrieval import conf
+from retrieval.api.errors import Unavailable
+from retrieval.api.fields import KnownFieldsOnly, NameField, TextField
+from retrieval.dense.encoding import encode_query
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.models import Collection
+from retrieval.rights.key_limits import Scope, on_every_method
+from retrieval.search.pipeline import place_to_search
+
+logger = logging.getLogger(__name__)
+
+ALL = "ragsite"
+"""The model that asks all documents; `ragsite/<collection>` asks one collection."""
+PLACEHOLDERS = frozenset(
+    [
+        *("-", "anonymous", "dummy", "empty", "none", "not-needed"),
+        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
+    ]
+)
+"""What people and clients write where a key is demanded and none is needed. Any other unknown key is refused: the owner
+of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
+BROKEN = "Something went wrong. Please try again."
+MOST_EMBEDDED = 32
+"""Texts in one request: they are embedded while a search of somebody else waits."""
+
+
+# Keys and errors -----------------------------------------------------------------------------------------------------
+
+
+class BearerAuthentication(BaseAuthentication):
+    """The user whose API key is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
+
+    Raises: AuthenticationFailed for a key that is neither, and for another kind of credentials.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        header = get_authorization_header(request).decode("latin-1").strip()
+        scheme, _space, key = header.partition(" ")
+        if not header:
+            return None
+        if scheme.lower() not in ("bearer", "token"):
+            raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
+        if not key.strip() or key.strip().lower() in PLACEHOLDERS:
+            return None
+        credentials: tuple[Any, Any] = import_string(settings.API_KEY_AUTHENTICATION)().authenticate_key(key.strip())
+        return credentials
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = BearerAuthentication
+    name = "bearerAuth"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+class ModelNotFound(APIException):
+    status_code = status.HTTP_404_NOT_FOUND
+    default_code = "model_not_found"
+
+    def __init__(self, model: str, why: str = "There is no model named {!r}: GET /v1/models lists them.") -> None:
+        super().__init__(why.format(model[:200]))
+
+
+class OpenAIProblemSerializer(serializers.Serializer[Any]):
+    error = serializers.DictField(help_text="`message`, `type`, `param` and `code`.")
+
+
+class OpenAIView(AskersView):
+    """A view whose every refusal has OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
+
+    tag = "OpenAI"
+    problem_serializer = OpenAIProblemSerializer
+    authentication_classes = [BearerAuthentication]
+    content_negotiation_class = WhateverIsAccepted
+
+    def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
+        return respond_to
+
+
+def respond_to(exception: Exception, context: Any) -> Response:
+    response = exception_handler(exception, context)
+    if response is None:
+        logger.error("A request of OpenAI's protocol broke.", exc_info=exception)
+        return Response(error(BROKEN, kind="server_error"), status=status.HTTP_500_INTERNAL_SERVER_ERROR)
+    param, message, code = "", str(getattr(exception, "detail", exception)), ""
+    match exception:
+        case AuthenticationFailed() | NotAuthenticated():
+            code = "invalid_api_key"
+        case Throttled():
+            code = "rate_limit_exceeded"
+        case ValidationError():
+            param, found = _first(exception.detail)
+            message, code = str(found), getattr(found, "code", "")
+        case APIException():
+            code = str(exception.get_codes())
+            param = "model" if isinstance(exception, ModelNotFound) else ""
+    response.data = error(message, kind=kind_of(response.status_code), param=param, code=code)
+    return response
+
+
+def error(message: str, *, kind: str, param: str = "", code: str = "") -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
+
+
+def kind_of(status_code: int) -> str:
+    if status_code == status.HTTP_429_TOO_MANY_REQUESTS:
+        return "rate_limit_error"
+    return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"
+
+
+def _first(detail: Any, path: str = "") -> tuple[str, Any]:
+    """The first field that is at fault, such as ``messages[1].content``, and its sentence."""
+    if isinstance(detail, dict):
+        name, inner = next(iter(detail.items()))
+        # Refusals of a list's members come by position.
+        step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
+        return _first(inner, path if name == "non_field_errors" else path + step)
+    if isinstance(detail, list):
+        position = next(at for at, inner in enumerate(detail) if inner)
+        inner = detail[position]
+        return _first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
+    return path, detail
+
+
+# Models --------------------------------------------------------------------------------------------------------------
+
+
+class ModelSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    object = serializers.CharField()
+    created = serializers.IntegerField()
+    owned_by = serializers.CharField()
+    name = serializers.CharField()
+
+
+class ModelListSerializer(serializers.Serializer[Any]):
+    object = serializers.CharField()
+    data = ModelSerializer(many=True)  # type: ignore[assignment]  # the field's name in the protocol
+
+
+def models_for(user: Any) -> list[dict[str, Any]]:
+    """All documents at once, each collection in service that the user may read, and the site's embedder."""
+    collections = Collection.objects.readable_by(user).in_service()
+    each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
+    first = min((one["created"] for one in each), default=0)
+    return [_model(ALL, _("All documents"), first), *each, embedding_model()]
+
+
+def embedding_model() -> dict[str, Any]:
+    """Its id names the vector space: vectors of two ids cannot be compared."""
+    return _model(conf.embedder().name, _("Embeddings"))
+
+
+def _model(name: str, title: str, created: int = 0) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": created, "owned_by": ALL, "name": title}
+
+
+class ModelsView(OpenAIView):
+    key_scopes = on_every_method(Scope.ASK, Scope.SEARCH)
+
+    @extend_schema(operation_id="models_list", responses=ModelListSerializer)
+    def get(self, request: Request) -> Response:
+        """All documents as one model, each collection that the caller may ask, and the embedder."""
+        return Response({"object": "list", "data": models_for(request.user)})
+
+
+class ModelView(OpenAIView):
+    key_scopes = on_every_method(Scope.ASK, Scope.SEARCH)
+
+    @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
+    def get(self, request: Request, model: str) -> Response:
+        """One model of the list."""
+        for known in models_for(request.user):
+            if known["id"] == model:
+                return Response(known)
+        raise ModelNotFound(model)
+
+
+# Embeddings ----------------------------------------------------------------------------------------------------------
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+class TextsField(serializers.Field[list[str], Any, Any, Any]):
+    """A text or several, each of a length that the embedder reads to its end."""
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        texts = [data] if isinstance(data, str) else data
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ValidationError("This must be a text or a list of texts; lists of tokens are not understood.")
+        if not 1 <= len(texts) <= MOST_EMBEDDED:
+            raise ValidationError(f"This must have between 1 and {MOST_EMBEDDED} texts.")
+        most = conf.embedder().max_tokens
+        for position, count in enumerate(conf.embedder().count_tokens(texts)):
+            if count > most:
+                raise ValidationError(f"Text {position} has {count} tokens; the model reads at most {most}.")
+        return texts
+
+
+class EmbeddingRequestSerializer(KnownFieldsOnly):
+    ignored_fields = frozenset({"user"})
+    model = TextField(max_length=200, help_text="The embedder, as `GET /v1/models` lists it.")
+    input = TextsField()
+    encoding_format = NameField(choices=("float", "base64"), required=False, allow_null=True)
+    dimensions = serializers.IntegerField(required=False, allow_null=True, help_text="The model's own width only.")
+    input_type = NameField(
+        choices=("passage", "query"),
+        required=False,
+        allow_null=True,
+        help_text="Not of OpenAI's: what the texts are. `query` for questions; otherwise they are passages.",
+    )
+
+    def validate_dimensions(self, value: int | None) -> int | None:
+        if value not in (None, conf.embedder().dimension):
+            raise ValidationError(f"Vectors of this model have {conf.embedder().dimension} dimensions.")
+        return value
+
+
+class EmbeddingListSerializer(serializers.Serializer[Any]):
+    object = serializers.CharField()
+    data = serializers.ListField(child=serializers.DictField(), help_text="Each has `index` and `embedding`.")  # type: ignore[assignment]
+    model = serializers.CharField()
+    usage = serializers.DictField()
+
+
+class EmbeddingsView(OpenAIView):
+    throttle_scope = "search"
+    key_scopes = on_every_method(Scope.SEARCH)
+
+    @extend_schema(
+        operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """Unit vectors of texts, by the embedder that the site searches with, and with its prompt for what they are."""
+        try:
+            return self._embed(request)
+        except EmbeddingFailed as failed:
+            raise Unavailable(str(failed)) from failed
+
+    def _embed(self, request: Request) -> Response:
+        body = EmbeddingRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        embedder = conf.embedder()
+        if fields["model"] != embedder.name:
+            raise ModelNotFound(
+                fields["model"], f"{{!r}} makes no vectors on this site: the model is {embedder.name!r}."
+            )
+        texts = fields["input"]
+        with place_to_search():
+            is_query = fields.get("input_type") == "query"
+            vectors = [encode_query(text) for text in texts] if is_query else embedder.embed_documents(texts)
+        encoded = [
+            base64.b64encode(vector.astype("<f4").tobytes()).decode()
+            if fields.get("encoding_format") == "base64"
+            else vector.tolist()
+            for vector in vectors
+        ]
+        tokens = sum(embedder.count_tokens(texts))
+        return Response(
+            {
+                "object": "list",
+                "data": [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(encoded)],
+                "model": embedder.name,
+                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            }
+        )
+
+
+@extend_schema(exclude=True)
+class NotOfferedView(OpenAIView):
+    """The rest of OpenAI's protocol, refused in a form that its clients can show."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound(
+            "This site offers chat/completions, models and embeddings below /v1/; its own API is at /api/docs/."
+        )
