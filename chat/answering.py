@@ -12,6 +12,7 @@ from chat import conf
 from chat.composing.greetings import answer_greeting
 from chat.composing.notices import by_words_notice, doubts_of, fallback_notice, named_collections_notice
 from chat.composing.refusals import instruction_refusal, refuse
+from chat.curation.approved import find_given
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.generators.extractive import Quotation, quote
@@ -61,7 +62,8 @@ async def answer(
     trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
     the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
-    of either. ``without_model`` is a sentence that says why no language model is asked; empty: one may be.
+    of either, without approved answers. ``without_model`` is a sentence that says why no language model is asked;
+    empty: one may be.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -69,6 +71,14 @@ async def answer(
     draft = draft if draft is not None else PartialAnswer()
     if ended := await _refuse_instruction(question) or await in_thread(answer_greeting)(question, filters):
         yield ended
+        return
+    # A run measures what the search finds.
+    if profile is None and (given := await in_thread(find_given)(question, filters, history)) is not None:
+        draft.generator = given.completed.generator
+        yield given.searched
+        for piece in given.split_text():
+            yield AnswerToken(piece)
+        yield given.completed
         return
     # Nor does one that was turned away before come back as something that was said.
     if history:

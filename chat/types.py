@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -151,9 +152,19 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """Who vouches for an answer, by name, and since when. ``approved_id`` is the approved answer's."""
+
+    approved_id: int
+    by: str
+    on: date
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The whole answer. ``refused`` means that the documents do not answer the question.
 
+    ``approval`` is that of an answer which a curator approved.
     ``near`` has at most three places that come near it. ``choices`` are offered when the question is misspelt.
     """
 
@@ -166,6 +177,7 @@ class Completed:
     usage: Usage | None = None
     near: tuple[NearPlace, ...] = ()
     choices: tuple[Choice, ...] = ()
+    approval: Approval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
+from chat.curation.approved import NAME as APPROVED
 from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
@@ -145,13 +146,18 @@ class ComputedSerializer(serializers.Serializer[Any]):
     rows = ComputedRowsSerializer()
 
 
+class ApprovalSerializer(serializers.Serializer[Any]):
+    by = serializers.CharField(help_text="Who vouches for the answer.")
+    on = serializers.DateField()
+
+
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
     refused = serializers.BooleanField(help_text="The documents do not answer the question.")
     citations = CitationSerializer(many=True)
     near = NearPlaceSerializer(many=True, help_text="Of a refusal, at most three places that come near the question.")
     choices = QuestionChoiceSerializer(many=True, help_text="What a question that is misspelt may have meant.")
-    search_method = serializers.ChoiceField(choices=list(SearchMethod))
+    search_method = serializers.ChoiceField(choices=[*SearchMethod, APPROVED])
     answer_id = serializers.UUIDField()
     conversation = serializers.UUIDField()
     degraded = serializers.ListField(
@@ -172,6 +178,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     )
     usage = UsageSerializer()
     computed = ComputedSerializer(required=False, help_text="Absent where nothing was computed.")
+    approved = ApprovalSerializer(allow_null=True, help_text="Of an answer that a curator approved; null: of others.")
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
 

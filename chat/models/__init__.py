@@ -1,10 +1,14 @@
 from chat.models.answer import Answer, Citation, StreamedEvent
+from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSource
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
 from chat.models.feedback import Feedback
 
 __all__ = [
     "Answer",
+    "ApprovedAnswer",
+    "ApprovedQuestion",
+    "ApprovedSource",
     "Citation",
     "Conversation",
     "DeletedDocument",

@@ -11,6 +11,7 @@ from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 from django.utils.translation import gettext_lazy as _
 
+from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
 from retrieval.jobs.lease import Leased
 from retrieval.models import Chunk, Document, SearchProfileVersion
@@ -86,6 +87,9 @@ class Answer(Leased):
     cache_key = models.CharField(max_length=64, blank=True, editable=False)
     repeats = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("repeats the answer")
+    )
+    approved = models.ForeignKey(
+        ApprovedAnswer, models.SET_NULL, null=True, blank=True, related_name="given", verbose_name=_("approved answer")
     )
     sources = models.JSONField(default=list, blank=True)
     # All that the text may rest on, by id, those that are deleted included: it is read by who may read all of them.

@@ -12,11 +12,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.curation.approved import approval_of
 from chat.grounding.citations import find_markers, remove_markers
 from chat.models import Answer, Feedback
 from chat.output.addresses import find_addresses
 from chat.pages.cards import Cited, NearCard, SourceCard, build_cited, near_cards, plain, source_cards
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
+from chat.pages.plain_text import approved_line
 from chat.types import Choice
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
@@ -30,7 +32,8 @@ class ShownTurn:
     ``completed_question`` is the question as it was searched, empty when that is how it was asked; ``is_joined`` says
     that it was searched together with the question before it, too. ``checked`` counts the sentences that were held
     against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the answer was first given, None
-    when it was made for this question. ``unfolded`` opens the form that asks what was wrong; with a ``feedback_error``,
+    when it was made for this question. ``approved`` says who vouches for it; empty
+    for most. ``unfolded`` opens the form that asks what was wrong; with a ``feedback_error``,
     ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a question that was turned away
     unread. ``addresses`` stand in a source that the answer names: it may link them. ``near`` are places that come near
     a question without an answer, ``choices`` questions to ask instead.
@@ -54,6 +57,7 @@ class ShownTurn:
     doubts: tuple[Doubt, ...] = ()
     checked: int = 0
     repeated_from: datetime | None = None
+    approved: str = ""
     helpful: bool | None = None
     reason: str = ""
     comment: str = ""
@@ -140,6 +144,7 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
     """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
+    approval = approval_of(answer.approved)
     return ShownTurn(
         id=answer.pk,
         conversation=answer.conversation_id,
@@ -158,6 +163,7 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
         confidence=answer.confidence,
         doubts=doubts(answer.statements),
         checked=count_checked(answer.statements),
+        approved=approved_line(approval.by, approval.on) if approval else "",
         repeated_from=answer.repeats.completed_at if answer.repeats else None,
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",

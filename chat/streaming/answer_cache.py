@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.translation import get_language
 
 from chat import conf
+from chat.curation.approved import version_of
 from chat.generators.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
@@ -84,6 +85,7 @@ def build_key(
         # With what the asker may see.
         "filters": repr(filters),
         "narrowing": narrowing_key(filters.collections, filters.readers),
+        "approved": version_of(filters.collections),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(current_calibration()),

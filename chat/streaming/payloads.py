@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from chat.curation.approved import approval_of
 from chat.debugging.trace import read_trace
 from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.injection.detection import is_instructed
@@ -13,6 +14,7 @@ from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
     from chat.types import (
+        Approval,
         CheckedStatement,
         Choice,
         Completed,
@@ -202,11 +204,17 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "joined_question": answer.joined_question,
         "usage": answer.usage,
         **({"computed": answer.computed} if answer.computed else {}),
+        "approved": approval(approval_of(answer.approved)),
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
         "repeated_from": answer.repeats.completed_at.isoformat()
         if answer.repeats and answer.repeats.completed_at
         else None,
     }
+
+
+def approval(of: Approval | None) -> dict[str, str] | None:
+    """Who approved an answer, and when; None for any other answer."""
+    return None if of is None else {"by": of.by, "on": of.on.isoformat()}
 
 
 def _of_document(answer: Answer, cited: Citation, name: str) -> str:

@@ -70,7 +70,9 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         answer.lease = None
         # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
         # place of its original when that is deleted, and what was thought of it with it.
-        answer.cache_key = record.cache_key if record.searched else ""
+        # An approved answer is looked up each time: it may expire.
+        is_approved = isinstance(outcome, Completed) and outcome.approval is not None
+        answer.cache_key = record.cache_key if record.searched and not is_approved else ""
         citations: list[Citation] = []
         if record.searched is not None:
             _searched(answer, record.searched, record.draft)
@@ -158,6 +160,7 @@ def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list
     answer.near = [payloads.near_place(place) for place in outcome.near]
     answer.choices = [payloads.choice(offered) for offered in outcome.choices]
     answer.generator = outcome.generator
+    answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.notice = outcome.notice
     answer.statements = [payloads.statement(checked) for checked in outcome.statements]
     answer.usage = payloads.usage(outcome.usage)

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.dispatch import receiver
 from django.utils import timezone
 
+from chat.curation.approved import NAME as APPROVED
 from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation.experiments.assignment import Arm, assign, pseudonym
@@ -99,7 +100,7 @@ def sweep() -> int:
 
 
 def _exposure(experiment: Experiment, answer: Answer) -> Exposure | None:
-    if answer.method or (answer.status == Answer.Status.COMPLETED and not answer.search_method):
+    if answer.method or (answer.status == Answer.Status.COMPLETED and answer.search_method in ("", APPROVED)):
         return None
     subject = answer.conversation.subject
     arm = arm_of(experiment, subject)

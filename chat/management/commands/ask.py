@@ -71,6 +71,8 @@ class Command(PreparedCommand):
         if "".join(outcome.pieces).strip() != end.text:
             self.stdout.write(f"\n{end.text}" if outcome.pieces else end.text, ending="")
         self.stdout.write("\n")
+        if end.approval:
+            self.stdout.write(f"\nApproved by {end.approval.by} on {end.approval.on}.")
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in end.citations:
@@ -127,5 +129,6 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
         "statements": [payloads.statement(statement) for statement in end.statements],
         "confidence": outcome.searched.confidence if outcome.searched else None,
         "usage": payloads.usage(end.usage),
+        "approved": payloads.approval(end.approval),
         **({"computed": computed} if computed else {}),
     }

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from pgvector.django import VectorField
+
+from retrieval.models import Collection, Document
+
+
+class ApprovedAnswer(models.Model):
+    """An answer that a curator vouches for. It is given before anything is searched.
+
+    ``text`` is Markdown and cites its sources as ``[n]``. An answer of the kind `out_of_scope` has no sources: it says
+    that the site does not answer the question.
+    """
+
+    class Kind(models.TextChoices):
+        ANSWER = "answer", _("answer")
+        OUT_OF_SCOPE = "out_of_scope", _("out of scope")
+
+    class State(models.TextChoices):
+        DRAFT = "draft", _("draft")
+        APPROVED = "approved", _("approved")
+        WITHDRAWN = "withdrawn", _("withdrawn")
+
+    class Flag(models.TextChoices):
+        """Why its owner has to look at it."""
+
+        GONE = "gone", _("a cited document is gone")
+        CHANGED = "changed", _("a cited passage has changed")
+        EXPIRED = "expired", _("it has expired")
+        UNHELPFUL = "unhelpful", _("a reader found it unhelpful")
+
+    # With one of these it is not given until somebody approves it again.
+    WITHHELD_FLAGS = (Flag.GONE, Flag.CHANGED, Flag.EXPIRED)
+
+    question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
+    kind = models.CharField(_("kind"), max_length=12, choices=Kind, default=Kind.ANSWER)
+    text = models.TextField(_("answer"), help_text=_("Markdown. [1] cites the first of the passages below."))
+    collection = models.ForeignKey(
+        Collection, models.CASCADE, related_name="approved_answers", verbose_name=_("collection")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("owner"),
+        help_text=_("Is told when it has to be looked at."),
+    )
+    expires_on = models.DateField(
+        _("valid until"), null=True, blank=True, help_text=_("The last day on which it is given; empty: no end.")
+    )
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT, db_index=True)
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("approved by"),
+    )
+    approved_at = models.DateTimeField(_("approved"), null=True, blank=True, editable=False)
+    flag = models.CharField(_("to look at"), max_length=10, choices=Flag, blank=True, editable=False)
+    flagged_at = models.DateTimeField(null=True, editable=False)
+    told_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(_("added"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        ordering = ["question", "id"]
+        verbose_name = _("approved answer")
+        verbose_name_plural = _("approved answers")
+
+    def __str__(self) -> str:
+        return self.question
+
+    @classmethod
+    def in_force(cls, today: date | None = None) -> Q:
+        """That it is given to readers."""
+        day = today or timezone.localdate()
+        unexpired = Q(expires_on=None) | Q(expires_on__gte=day)
+        return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
+
+    def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
+        """Flag it, unless a flag stands already that says as much."""
+        if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
+            values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
+            type(self).objects.filter(pk=self.pk).update(**values)
+            self.flag = flag
+
+
+class ApprovedQuestion(models.Model):
+    """A wording of an approved answer's question: its own, and others that a curator added.
+
+    ``normalized`` is compared letter by letter, ``embedding`` (of unit length) by its cosine with vectors of the same
+    ``embedder``; it is None until it is made.
+    """
+
+    approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
+    text = models.CharField(max_length=settings.QUESTION_MAX_CHARACTERS)
+    normalized = models.CharField(max_length=settings.QUESTION_MAX_CHARACTERS, db_index=True)
+    embedder = models.CharField(max_length=200, blank=True)
+    embedding = VectorField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ApprovedSource(models.Model):
+    """A passage that an approved answer cites as ``[marker]``, by its words: passages are made anew with each version
+    of their document. ``text_version`` is that of the document's text in which the words were found last."""
+
+    approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")
+    marker = models.PositiveSmallIntegerField()
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
+    document_title = models.CharField(max_length=500)
+    quote = models.TextField()
+    text_version = models.CharField(max_length=130, blank=True)
+
+    class Meta:
+        ordering = ["marker"]
+        constraints = [models.UniqueConstraint(fields=["approved", "marker"], name="one_source_per_marker")]
+
+    def __str__(self) -> str:
+        return f"[{self.marker}] {self.document_title}"
