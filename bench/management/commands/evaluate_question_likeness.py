@@ -41,7 +41,7 @@ class Command(PreparedCommand):
             vectors.append(conf.embedder().embed_query(text))
             bar.show("questions", len(vectors), len(questions))
         bar.clear()
-        likeness = calibration.likeness(np.stack(vectors) @ np.stack(vectors).T)  # type: ignore[arg-type]
+        cosines = np.stack(vectors) @ np.stack(vectors).T
         places = defaultdict(list)
         for place, (_text, paragraph, _answers) in enumerate(questions):
             places[paragraph].append(place)
@@ -51,12 +51,14 @@ class Command(PreparedCommand):
             own = [paragraph for paragraph in places if articles.index(paragraph.partition("#")[0]) % 2 == half]
             pairs = [(one, other) for paragraph in own for one in places[paragraph] for other in places[paragraph]]
             pairs = [(one, other) for one, other in pairs if questions[one][2] and _differ(questions, one, other)]
-            same, others, unanswerable = [], [], []
+            same: list[float] = []
+            others: list[float] = []
+            unanswerable: list[float] = []
             for one, other in pairs:
                 answers = questions[other][2]
                 kept = same if questions[one][2] & answers else others if answers else unanswerable
                 alike = ask_alike(questions[one][0], questions[other][0])
-                kept.append(float(likeness[one, other]) if alike else -1.0)
+                kept.append(calibration.likeness(float(cosines[one, other])) if alike else -1.0)
             for threshold in THRESHOLDS:
                 right, wrong, tricked = (sum(x >= threshold for x in kept) for kept in (same, others, unanswerable))
                 shown = f"{threshold:g}{' (the rule)' if threshold == LEAST_LIKENESS else ''}"
