@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.ingest.extraction.pdf.tables.cells import is_value
+from retrieval.tables.cells import is_nothing, read_boolean, read_date, read_quantity
 
 # A cell claims no more columns than this.
 _WIDEST = 1_000
 _MOST_HEADER_ROWS = 3
+_AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
+_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
+_SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
+# Between the ends of an interval, or two figures in one cell.
+_PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +86,17 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
         count += 1
     below = rows[count] if 0 < count < len(rows) else ()
     return count + 1 if count and not any(cell.text and is_value(cell.text) for cell in below) else 1
+
+
+def is_value(text: str) -> bool:
+    """Whether a cell holds a number, a day, a time, yes or no, or a sign that there is none."""
+    plain = text.strip(_AROUND)
+    if not any(map(str.isalnum, plain)) or is_nothing(plain):
+        return True
+    plain = _SPACED.sub("", plain)
+    # A letter alone may be a name as well as an answer.
+    is_answer = len(plain) > 1 and read_boolean(plain) is not None
+    if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
+        return True
+    parts = [part.strip(_AROUND) for part in _PAIR.split(plain)]
+    return len(parts) > 1 and all(part and read_quantity(part) for part in parts)

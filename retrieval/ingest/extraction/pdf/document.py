@@ -17,8 +17,7 @@ from retrieval.ingest.extraction.pdf.page import find_rules, is_picture, read_pa
 from retrieval.ingest.extraction.pdf.pictures import add_pictures
 from retrieval.ingest.extraction.pdf.printed import PrintedLine, PrintedPage
 from retrieval.ingest.extraction.pdf.reading_order import order_lines
-from retrieval.ingest.extraction.pdf.tables.finding import set_tables
-from retrieval.ingest.extraction.pdf.tables.rows import join_tables
+from retrieval.ingest.extraction.pdf.tables import join_tables, set_tables
 from retrieval.ingest.extraction.pdf.text import compose, largest_heading
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, too_much_text
 

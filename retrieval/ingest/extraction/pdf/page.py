@@ -13,7 +13,7 @@ from typing import Any
 import pypdfium2.raw as pdfium_c
 
 from retrieval.ingest.extraction.pdf.printed import Box, PrintedLine, PrintedPage, around, turn_box
-from retrieval.ingest.extraction.pdf.tables.rules import RuledLines, gather_rules
+from retrieval.ingest.extraction.pdf.ruled_tables import RuledLines, gather_rules
 
 # pdfium's marks of a hyphen that it recognised at a line end.
 _MARKED_HYPHENS = (0x02, 0xFFFE)

@@ -1,1 +1,0 @@
-"""Tables on printed pages, found by their rules or by the places of their cells."""
