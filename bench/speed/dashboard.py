@@ -8,18 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from django.contrib.auth import get_user_model
-from django.core.cache import caches
 from django.test import RequestFactory
 from django.urls import resolve, reverse
 
 from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
-from evaluation.dashboard.activity import activity
-from evaluation.dashboard.figures import Figures, figures
+from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.gaps import unanswered
-from evaluation.dashboard.lists import AnswerSelection, documents_never_cited, low_scores
-from evaluation.dashboard.scope import DashboardScope, scope
-from evaluation.dashboard.scores import distributions
+from evaluation.dashboard.scope import AnswerSelection, documents_never_cited, low_scores, scope
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
@@ -76,7 +72,6 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "experiment": reverse("admin:evaluation_experiment_change", args=[loaded.experiment.pk]),
     }
     parts: dict[str, Callable[[], object]] = {
-        "figures, before they are kept": lambda: _count_anew(long),
         "what came of the questions": lambda: activity(long),
         "distributions of scores": lambda: distributions(long),
         "distributions of scores, one collection": lambda: distributions(of_collection),
@@ -95,11 +90,6 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         **{(PARTS, name): work for name, work in parts.items()},
         **{(TASKS, name): work for name, work in tasks.items()},
     }
-
-
-def _count_anew(counted: DashboardScope) -> Figures:
-    caches["process"].clear()
-    return figures(counted)
 
 
 def _show(address: str) -> None:

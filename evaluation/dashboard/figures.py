@@ -1,45 +1,170 @@
-"""The dashboard's figures, kept for a minute where they take long to count."""
+"""The dashboard's figures: questions and their outcomes by day, and the distribution of the judges' scores."""
 
 from __future__ import annotations
 
-import hashlib
-import time
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from django.core.cache import caches
+from django.db import connection
 from django.utils import timezone
 
-from evaluation.dashboard.activity import Activity, activity
 from evaluation.dashboard.scope import DashboardScope
-from evaluation.dashboard.scores import Distribution, distributions
+from evaluation.models import Judgement, Score
 
-KEPT_SECONDS = 60
-# What is counted sooner is counted anew for every look.
-LONG_SECONDS = 0.1
+# Rows by day, and one for all of them, from a single pass: percentiles of days cannot be added up.
+_SQL = """
+SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
+       count(*) FILTER (WHERE status = 'completed' AND NOT refused),
+       count(*) FILTER (WHERE status = 'completed' AND refused),
+       count(*) FILTER (WHERE status = 'failed'),
+       count(*) FILTER (WHERE status = 'stopped'),
+       count(*) FILTER (WHERE degraded <> '[]'),
+       count(*) FILTER (WHERE feedback.helpful),
+       count(*) FILTER (WHERE NOT feedback.helpful),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float) FILTER (WHERE {written}),
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float) FILTER (WHERE {written}),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'first_token')::float) FILTER (WHERE {written})
+  FROM chat_answer AS answer
+  LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
+ WHERE answer.completed_at BETWEEN %(since)s AND %(until)s {narrowed}
+ GROUP BY GROUPING SETS ((1), ())
+ ORDER BY 1 NULLS LAST
+"""
+_OF_COLLECTION = """
+   AND EXISTS (SELECT FROM chat_conversation AS conversation
+                WHERE conversation.id = answer.conversation_id AND conversation.collection_id = %(collection)s)
+"""
+# An answer that was stopped, failed or copied from an earlier one says nothing of how long an answer takes.
+# A copy stays one when its original is deleted, and it has no link to it any more.
+_WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """``days`` and their ``total``, and the distributions of scores, as of one moment."""
+class Activity:
+    """The answers finished in a day, or in all days. Milliseconds are None when there is no answer to measure."""
 
-    days: dict[date, Activity]
-    total: Activity
-    scores: list[Distribution]
-    as_of: datetime
+    answered: int = 0
+    refused: int = 0
+    failed: int = 0
+    stopped: int = 0
+    degraded: int = 0
+    helpful: int = 0
+    unhelpful: int = 0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    first_token_p50_ms: float | None = None
+
+    @property
+    def asked(self) -> int:
+        return self.answered + self.refused + self.failed + self.stopped
+
+    @property
+    def rated(self) -> int:
+        return self.helpful + self.unhelpful
+
+    @property
+    def helpful_rate(self) -> float | None:
+        """Share of the rated answers that helped; None when nobody rated one."""
+        return self.helpful / self.rated if self.rated else None
+
+    @property
+    def refusal_rate(self) -> float | None:
+        """Share of the complete answers that say that the documents do not answer; None without one."""
+        complete = self.answered + self.refused
+        return self.refused / complete if complete else None
+
+    @property
+    def degraded_rate(self) -> float | None:
+        """Share of the questions that a part of the search did not answer for; None without questions."""
+        return self.degraded / self.asked if self.asked else None
 
 
-def figures(scope: DashboardScope) -> Figures:
-    """The figures of the scope, at most a minute old: of the answers that its viewer may read."""
-    is_open = scope.open_sql()
-    collection = scope.collection.pk if scope.collection else ""
-    whose = hashlib.sha256(is_open.encode()).hexdigest()
-    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}:{whose}"
-    kept: Figures | None = caches["process"].get(key)
-    if kept is not None:
-        return kept
-    started = time.perf_counter()
-    found = Figures(*activity(scope, is_open), distributions(scope, is_open), scope.until)
-    if time.perf_counter() - started >= LONG_SECONDS:
-        caches["process"].set(key, found, KEPT_SECONDS)
-    return found
+def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
+    """Each day of the scope, quiet ones too, and the whole."""
+    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
+    sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
+    parameters: dict[str, datetime | str | int | None] = {
+        "zone": timezone.get_current_timezone_name(),
+        "since": scope.since,
+        "until": scope.until,
+        "collection": scope.collection.pk if scope.collection else None,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        rows = {day: Activity(*figures) for day, *figures in cursor.fetchall()}
+    total = rows.pop(None, Activity())
+    return {day: rows.get(day, Activity()) for day in scope.dates}, total
+
+
+BINS = 10
+EDGES = tuple(number / BINS for number in range(BINS + 1))
+# Of these the dashboard draws the distribution, of each judge apart: their scores cannot be compared.
+METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
+
+# LEAST passes over NULL, and would put errors among the best. Materialized, or every score would be led to its
+# conversation, instead of every judgement once.
+_SCORES = """
+WITH judged AS MATERIALIZED (
+    SELECT judgement.id, judgement.judge
+      FROM evaluation_judgement AS judgement
+      JOIN chat_answer AS answer ON answer.id = judgement.answer_id
+      JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id
+     WHERE (%(collection)s::bigint IS NULL OR conversation.collection_id = %(collection)s) {is_open}
+)
+SELECT score.metric,
+       judged.judge,
+       CASE WHEN score.score IS NULL THEN -1 ELSE LEAST(floor(score.score * %(bins)s)::int, %(bins)s - 1) END AS bin,
+       count(*),
+       max(score.threshold)
+  FROM evaluation_score AS score
+  JOIN judged ON judged.id = score.judgement_id
+ WHERE score.metric = ANY(%(metrics)s) AND score.created_at BETWEEN %(since)s AND %(until)s
+ GROUP BY 1, 2, 3
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Scores of one metric by one judge: ``counts[i]`` lie in [i / 10, (i + 1) / 10), 1 in the last."""
+
+    metric: Score.Metric
+    judge: Judgement.Judge
+    counts: tuple[int, ...]
+    errors: int
+    threshold: float | None
+
+    @property
+    def measured(self) -> int:
+        return sum(self.counts)
+
+
+def distributions(scope: DashboardScope) -> list[Distribution]:
+    """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
+    found: dict[tuple[str, str], dict[int, int]] = {}
+    thresholds: dict[tuple[str, str], float] = {}
+    parameters: dict[str, datetime | int | list[str] | None] = {
+        "bins": BINS,
+        "metrics": [str(metric) for metric in METRICS],
+        "since": scope.since,
+        "until": scope.until,
+        "collection": scope.collection.pk if scope.collection else None,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SCORES.format(is_open=scope.open_sql()), parameters)
+        for metric, judge, place, number, threshold in cursor.fetchall():
+            key = metric, judge
+            # Errors have the place -1.
+            found.setdefault(key, {})[place] = number
+            if threshold is not None:
+                thresholds[key] = max(threshold, thresholds.get(key, 0.0))
+    order = {str(metric): place for place, metric in enumerate(METRICS)}
+    return [
+        Distribution(
+            Score.Metric(metric),
+            Judgement.Judge(judge),
+            tuple(bins_of.get(number, 0) for number in range(BINS)),
+            bins_of.get(-1, 0),
+            thresholds.get((metric, judge)),
+        )
+        for (metric, judge), bins_of in sorted(found.items(), key=lambda pair: (order[pair[0][0]], pair[0][1]))
+    ]

@@ -6,10 +6,13 @@ which sentence cites which passage.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from chat.debugging.labels import reason_label
+from chat.grounding.citations import remove_markers
 from chat.grounding.support.scorer import SupportReason, groundedness
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement, Verified
@@ -31,6 +34,7 @@ QUOTED_CHARACTERS = 300
 MOST_QUOTED = 3
 
 NAME = "rules, version 1"
+_EMPHASIS = re.compile(r"\*\*|__|`")
 
 
 class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
@@ -89,7 +93,7 @@ class Groundedness(OfflineMetric):
         if not unsupported:
             return score, f"The passages support each of {len(statements)} sentences."
         quoted = " ".join(
-            f"“{_shorten(self.case.answer[one.start : one.end])}” ({', '.join(one.reasons)})."
+            f"“{_shorten(self.case.answer[one.start : one.end])}” ({', '.join(map(reason_label, one.reasons))})."
             for one in unsupported[:MOST_QUOTED]
         )
         return score, f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
@@ -205,7 +209,8 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
 
 
 def _shorten(text: str) -> str:
-    text = " ".join(text.split())
+    """The beginning of the text for a reason, without markers and Markdown's emphasis."""
+    text = " ".join(_EMPHASIS.sub("", remove_markers(text)).split())
     return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
 
 

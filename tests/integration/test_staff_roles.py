@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from evaluation.dashboard.figures import figures
+from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.scope import scope_of
 from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles
@@ -185,9 +185,9 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
         assert "stairs" not in client.get(page, follow=True).content.decode(), page
     # The figures count what may be seen.
     scope = scope_of({}, curator)
-    assert figures(scope).total.asked == 1
-    assert [(found.metric, found.measured) for found in figures(scope).scores] == [("groundedness", 1)]
-    assert figures(scope_of({}, User.objects.create_superuser("boss"))).total.asked == 2
+    assert activity(scope)[1].asked == 1
+    assert [(found.metric, found.measured) for found in distributions(scope)] == [("groundedness", 1)]
+    assert activity(scope_of({}, User.objects.create_superuser("boss")))[1].asked == 2
 
 
 def test_curators_of_a_site_that_has_the_group_already_see_answers() -> None:

@@ -14,9 +14,8 @@ from django.utils import timezone
 from bench.speed import dashboard, synthetic_answers
 from bench.speed.synthetic_answer_rows import SLUG
 from chat.models import Answer, Conversation, Feedback
-from evaluation.dashboard.activity import activity
+from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.scope import scope
-from evaluation.dashboard.scores import distributions
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments.report import report
 from evaluation.models import Experiment, Exposure, Score

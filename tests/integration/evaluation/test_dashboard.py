@@ -12,21 +12,21 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from evaluation.admin.dashboard_figures import decimal, percent
+from evaluation.admin.dashboard import decimal, percent
 from evaluation.dashboard import gaps as dashboard_gaps
-from evaluation.dashboard.activity import activity
+from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.gaps import find_gaps, nearest_documents
-from evaluation.dashboard.lists import (
+from evaluation.dashboard.scope import (
     UNANSWERED,
     UNHELPFUL,
     AnswerSelection,
     documents_never_cited,
     low_scores,
     rated_answers,
+    scope,
+    scope_of,
     selection_of,
 )
-from evaluation.dashboard.scope import scope, scope_of
-from evaluation.dashboard.scores import distributions
 from evaluation.models import EvaluationQuestion, Judgement, Score
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
@@ -267,6 +267,21 @@ def test_lists_that_there_are_not_are_the_default(asked):
     assert wanted == (AnswerSelection("groundedness") if asked.get("kind") == "groundedness" else AnswerSelection())
 
 
+def test_a_computed_answer_is_never_among_the_least_supported():
+    score(0.1, answer(computed={"value": 15}))
+    said = score(0.2)
+    assert list(low_scores(scope(), AnswerSelection("groundedness"))) == [said]
+
+
+def test_the_worst_answers_are_the_disliked_the_refused_and_the_unsupported(admin):
+    score(0.2, answer(question="What is unsupported?"))
+    answer(question="What is disliked?", helpful=False)
+    answer(question="What is refused?", **REFUSAL)
+    worst = page_of(admin, HOME).split('id="worst"')[1].split("</section>")[0]
+    places = [worst.index(one) for one in ("What is disliked?", "What is refused?", "What is unsupported?")]
+    assert places == sorted(places)
+
+
 def test_documents_that_no_answer_ever_cited(collection, other):
     cited, late, early = (document(collection, name) for name in ("cited", "late", "early"))
     elsewhere = document(other, "elsewhere")
@@ -456,7 +471,7 @@ def test_the_number_of_queries_does_not_grow_with_the_answers(admin, collection,
         full_site_answer = answer(helpful=False, sources=[{"document": {"id": document(collection, str(_)).pk}}])
         score(0.1, full_site_answer)
     page_of(admin, HOME)
-    with django_assert_max_num_queries(28):
+    with django_assert_max_num_queries(32):
         page_of(admin, HOME)
     with django_assert_max_num_queries(12):
         page_of(admin, f"{HOME}answers/")

@@ -14,8 +14,7 @@ from django.urls import reverse
 from chat.models import Answer, Feedback
 from evaluation.admin.run_presentation import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
-from evaluation.dashboard.lists import documents_never_cited
-from evaluation.dashboard.scope import scope, scope_of
+from evaluation.dashboard.scope import documents_never_cited, scope, scope_of
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import execution, queue
