@@ -104,7 +104,7 @@ def test_from_a_bad_answer_two_clicks_lead_to_what_mends_it(busy_site: Site, pag
     dashboard = f"{busy_site.url}/admin/evaluation/dashboard/"
 
     page.goto(dashboard)
-    page.locator("#worst").get_by_role("link", name="Least grounded").click()
+    page.locator("#worst").get_by_role("link", name="Least supported by the documents").click()
     expect(page).to_have_url(re.compile("kind=groundedness"))
     for screen in (WIDE, PHONE):
         page.set_viewport_size(screen["viewport"])
