@@ -1,23 +1,50 @@
+"""A backup: a tar file with a manifest, a dump of the database, the secret key, and the documents' originals."""
+
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 
 import psycopg
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.backends.postgresql.client import DatabaseClient
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
-from ragsite.backup.archive import DUMP, FORMAT, MEDIA, SECRET_KEY, BackupError, Manifest, add_manifest
-from ragsite.backup.programs import run_program
+from ragsite.postgres.cluster import EmbeddedPostgresError, binaries
 from retrieval.distribution.cluster import has_citus
 from retrieval.distribution.tables import is_distributed
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files, is_in_a_folder
+
+FORMAT = 1
+MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
+
+
+class BackupError(Exception):
+    """A backup cannot be made or restored. For the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """``migrations`` are those that were applied, as “app.name”; ``missing`` names originals that the site lacked."""
+
+    format: int
+    made_at: str
+    migrations: tuple[str, ...]
+    documents: int
+    files: int
+    missing: tuple[str, ...] = ()
 
 
 def make_backup(file: Path) -> Manifest:
@@ -30,108 +57,123 @@ def make_backup(file: Path) -> Manifest:
     if not file.parent.is_dir():
         raise BackupError(f"There is no folder {file.parent}.")
     migrations = tuple(sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()))
-    # Originals are linked into a folder on their own disk, which is quick, and keeps what is deleted meanwhile.
-    Path(settings.DATA_DIR).mkdir(parents=True, exist_ok=True)
-    try:
-        return _make(file, migrations)
-    except FilesUnavailable as error:
-        raise BackupError(str(error)) from error
-
-
-def _make(file: Path, migrations: tuple[str, ...]) -> Manifest:
-    with tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as held, _snapshot() as snapshot:
-        dump = Path(held) / DUMP
+    # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
+    with tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as folder, connect() as snapshot:
+        held, dump = Path(folder), Path(folder) / DUMP
+        snapshot.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as cursor:
-            # While it is held no document is added or deleted: the snapshot and the files are of one moment.
+            # While it is locked no document is added or deleted: the snapshot and the files are of one moment.
             cursor.execute("LOCK TABLE retrieval_document IN SHARE MODE")
-            snapshot_id, names = _begin(snapshot)
-            missing = _hold(names, Path(held)) if is_in_a_folder() else []
+            (snapshot_id,) = snapshot.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
+            names = [name for (name,) in snapshot.execute("SELECT file FROM retrieval_document WHERE file <> ''")]
+            missing = _hold(names, held) if is_in_a_folder() else []
             if is_distributed():
                 # A snapshot is of one server: on a cluster no document may change until all is written.
                 _dump(snapshot_id, dump)
         if not is_in_a_folder():
             # Fetching takes too long to keep everybody from writing: what is deleted meanwhile is missing.
-            missing = _hold(names, Path(held))
+            missing = _hold(names, held)
         if not dump.exists():
             _dump(snapshot_id, dump)
+        files = len(set(names)) - len(missing)
         manifest = Manifest(
-            format=FORMAT,
-            made_at=timezone.now().isoformat(),
-            migrations=migrations,
-            documents=len(names),
-            files=len(set(names)) - len(missing),
-            missing=tuple(missing),
+            FORMAT, timezone.now().isoformat(), migrations, documents=len(names), files=files, missing=tuple(missing)
         )
-        _write(file, manifest, dump, Path(held) / "media")
+        _write(file, manifest, held)
     return manifest
+
+
+def program(name: str) -> str:
+    """Where a program of PostgreSQL is: the embedded server's, or for another server the machine's, if it has one.
+
+    Raises: BackupError.
+    """
+    installed = shutil.which(name) if settings.EMBEDDED_POSTGRES is None else None
+    try:
+        return installed or str(binaries() / name)
+    except EmbeddedPostgresError as error:
+        raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
+
+
+def on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """A program on the site's database, as a command and its environment, which holds the password."""
+    described = {**connection.settings_dict}
+    described["OPTIONS"] = {key: value for key, value in described["OPTIONS"].items() if key != "pool"}
+    # As Django calls psql: options of the connection, and the database behind them.
+    psql, environment = DatabaseClient.settings_to_cmd_args_env(described, [])
+    return [program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments], os.environ | (
+        environment or {}
+    )
+
+
+@contextmanager
+def connect() -> Iterator[psycopg.Connection]:
+    """A connection of its own, outside Django's pool."""
+    parameters = connection.get_connection_params()
+    for ours in ("pool", "cursor_factory", "context"):
+        parameters.pop(ours, None)
+    with psycopg.connect(**parameters) as link:
+        yield link
 
 
 def _dump(snapshot_id: str, dump: Path) -> None:
     # Restored into one PostgreSQL, what is in the shards is in its tables again.
     without = ["--exclude-extension=citus"] if has_citus() else []
-    run_program("pg_dump", "--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}", *without)
-
-
-def _snapshot() -> psycopg.Connection:
-    parameters = {name: value for name, value in connection.get_connection_params().items() if name != "pool"}
-    link = psycopg.connect(**{key: parameters[key] for key in parameters if key not in ("cursor_factory", "context")})
-    link.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    return link
-
-
-def _begin(snapshot: psycopg.Connection) -> tuple[str, list[str]]:
-    """The id of the snapshot that ``pg_dump`` takes, and the names of the originals in it."""
-    row = snapshot.execute("SELECT pg_export_snapshot()").fetchone()
-    assert row is not None
-    names = [name for (name,) in snapshot.execute("SELECT file FROM retrieval_document WHERE file <> '' ORDER BY id")]
-    return row[0], names
+    arguments = ["--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}", *without]
+    dumping, environment = on_database("pg_dump", *arguments)
+    try:
+        subprocess.run(dumping, env=environment, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BackupError(f"pg_dump failed: {(getattr(error, 'stderr', '') or str(error)).strip()}") from error
 
 
 def _hold(names: list[str], held: Path) -> list[str]:
-    """Link the originals into ``held / "media"``, or fetch them; returns the names of those that are not there."""
+    """Link the originals into ``held / MEDIA``, or fetch them; returns the names of those that are not there."""
     missing = []
     for name in sorted(set(names)):
-        kept = held / "media" / name
+        kept = held / MEDIA / name
         kept.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _keep(name, kept)
+            if is_in_a_folder():
+                _link(Path(settings.MEDIA_ROOT) / name, kept)
+            else:
+                with document_files().open(name) as file:
+                    kept.write_bytes(file.read())
         except FileNotFoundError:
             missing.append(name)
+        except FilesUnavailable as error:
+            raise BackupError(str(error)) from error
     return missing
 
 
-def _keep(name: str, kept: Path) -> None:
-    """Raises: FileNotFoundError when there is no such original."""
-    if not is_in_a_folder():
-        with document_files().open(name) as file:
-            kept.write_bytes(file.read())
-        return
-    original = Path(settings.MEDIA_ROOT) / name
+def _link(original: Path, kept: Path) -> None:
     try:
         os.link(original, kept)
     except FileNotFoundError:
         raise
-    except OSError:
-        # A disk that knows no links.
+    except OSError:  # a disk without links
         shutil.copy2(original, kept)
 
 
-def _write(file: Path, manifest: Manifest, dump: Path, media: Path) -> None:
-    """The archive, under its name only when it is whole; for its owner alone, because it holds everything."""
+def _write(file: Path, manifest: Manifest, held: Path) -> None:
+    """The archive, under its name only when it is whole; readable by its owner alone."""
     unfinished = file.with_name(f".{file.name}.part")
+    content = json.dumps(asdict(manifest), indent=2).encode()
+    described = tarfile.TarInfo(MANIFEST)
+    described.size, described.mode = len(content), 0o600
     try:
         unfinished.unlink(missing_ok=True)
-        # Not a file that somebody else made beforehand, to read what is written.
+        # O_EXCL: not a file that somebody else made beforehand, to read what is written.
         with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as output:
             with tarfile.open(fileobj=output, mode="w") as archive:
-                add_manifest(archive, manifest)
-                archive.add(dump, DUMP)
-                key = Path(settings.DATA_DIR) / "secret_key"
-                if key.exists():
-                    archive.add(key, SECRET_KEY)
-                for path in sorted(media.rglob("*")):
-                    if path.is_file():
-                        archive.add(path, f"{MEDIA}{path.relative_to(media)}")
+                archive.addfile(described, BytesIO(content))
+                for path, name in (
+                    (held / DUMP, DUMP),
+                    (Path(settings.DATA_DIR) / SECRET_KEY, SECRET_KEY),
+                    (held / MEDIA, MEDIA),
+                ):
+                    if path.exists():
+                        archive.add(path, name)
             output.flush()
             os.fsync(output.fileno())
         unfinished.rename(file)

@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from ragsite.audit.recording import record
-from ragsite.backup.archive import BackupError
-from ragsite.backup.making import make_backup
+from ragsite.backup.making import BackupError, make_backup
 from retrieval.management.prepared import PreparedCommand
 
 

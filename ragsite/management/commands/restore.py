@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ragsite.audit.recording import record
-from ragsite.backup.archive import BackupError
+from ragsite.backup.making import BackupError
 from ragsite.backup.restoring import restore_backup
 
 

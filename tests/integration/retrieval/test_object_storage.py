@@ -14,8 +14,7 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from ragsite.backup.archive import BackupError
-from ragsite.backup.making import make_backup
+from ragsite.backup.making import BackupError, make_backup
 from ragsite.backup.restoring import _fill_bucket
 from ragsite.readiness import checks
 from ragsite.readiness.probes import Health
