@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
 from ragsite.http import security_txt
 from ragsite.keys import views as keys
@@ -27,6 +28,12 @@ urlpatterns = [
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
+    path("mcp", mcp.McpView.as_view(), name="mcp"),
+    re_path(
+        r"^\.well-known/oauth-protected-resource(?:/mcp)?$",
+        mcp.oauth_protected_resource,
+        name="oauth_protected_resource",
+    ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # The variant that keeps its script in a response of its own, which the content security policy lets through.
     path(

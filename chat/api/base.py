@@ -13,7 +13,6 @@ from rest_framework.exceptions import NotFound, Throttled
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from chat import asking
 from chat.conversations import rights
@@ -36,12 +35,12 @@ class AskersView(ApiView):
     permission_classes = [MayAsk]
     key_scopes = on_every_method(Scope.ASK)
 
-    def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, SiteBusy):
-            return super().handle_exception(Busy(str(exc), exc.retry_after_seconds))
-        if isinstance(exc, BudgetSpent):
-            return super().handle_exception(Throttled(exc.retry_after_seconds, str(exc)))
-        return super().handle_exception(exc)
+    def for_the_caller(self, error: Exception) -> Exception:
+        if isinstance(error, SiteBusy):
+            return Busy(str(error), error.retry_after_seconds)
+        if isinstance(error, BudgetSpent):
+            return Throttled(error.retry_after_seconds, str(error))
+        return super().for_the_caller(error)
 
 
 class QuestionThrottle(CountedTogether):

@@ -1,5 +1,5 @@
-"""Refusals outside the API's views, in the form that the caller reads: JSON under /api/, OpenAI's under /v1/, else a
-page. API views give theirs that form themselves.
+"""Refusals outside the API's views, in the form that the caller reads: JSON under /api/ and at /mcp, OpenAI's under
+/v1/, else a page. API views give theirs that form themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def problem(path: str, status: int, sentence: str, code: str = "") -> dict[str, Any] | None:
     """The JSON body of a refusal at ``path``; None where people read pages. ``code`` is for OpenAI's form."""
-    if path.startswith("/api/"):
+    if path.startswith(("/api/", "/mcp")):
         return {"detail": sentence}
     if path.startswith("/v1/"):
         return openai_error(sentence, kind=kind_of(status), code=code)

@@ -64,7 +64,11 @@ class ApiView(APIView):
         check_scopes(request, self.key_scopes)
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(_for_the_caller(exc))
+        return super().handle_exception(self.for_the_caller(exc))
+
+    def for_the_caller(self, error: Exception) -> Exception:
+        """The refusal that the caller reads for an exception from below; one that has none as it is."""
+        return _for_the_caller(error)
 
 
 def _for_the_caller(error: Exception) -> Exception:

@@ -38,7 +38,7 @@ from retrieval.resilience import disk
 from retrieval.rights.access import entrust, filters_for, is_staff_with
 from retrieval.rights.key_limits import Scope, on_every_method, reading_and_writing
 from retrieval.search.pipeline import place_to_search, search
-from retrieval.search.trace import hit_as_json
+from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchMethod
 
@@ -53,28 +53,7 @@ class SearchView(ApiView):
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
         """The passages that answer a question best, and why each stands where it stands."""
-        wanted = SearchRequestSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        asked = wanted.validated_data
-        method = asked.get("method") or "default"
-        restrictions = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in (asked.get("filters") or {}).items()
-        }
-        try:
-            filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
-        except InvalidQuery as error:
-            raise ValidationError({"collection": [str(error)]}) from error
-        try:
-            with place_to_search():
-                result = search(
-                    asked["query"],
-                    filters,
-                    method=None if method == "default" else SearchMethod(method),
-                    top_k=asked.get("top_k"),
-                )
-        except InvalidQuery as error:
-            raise ValidationError({"query": [str(error)]}) from error
+        asked, result = search_as_asked(request)
         trace = result.trace
         answer: dict[str, Any] = {
             "query_class": trace.query_class.value,
@@ -87,6 +66,35 @@ class SearchView(ApiView):
             may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
             answer["trace"] = to_json(trace if may_see_errors else trace.without_errors())
         return Response(answer)
+
+
+def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any], SearchResult]:
+    """What a request asks to search, by default in its own body, and what was found.
+
+    Raises: ValidationError; SearchBusy; SearchUnavailable.
+    """
+    wanted = SearchRequestSerializer(data=request.data if body is None else body)
+    wanted.is_valid(raise_exception=True)
+    asked = wanted.validated_data
+    method = asked.get("method") or "default"
+    restrictions = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in (asked.get("filters") or {}).items()
+    }
+    try:
+        filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
+    except InvalidQuery as error:
+        raise ValidationError({"collection": [str(error)]}) from error
+    try:
+        with place_to_search():
+            result = search(
+                asked["query"],
+                filters,
+                method=None if method == "default" else SearchMethod(method),
+                top_k=asked.get("top_k"),
+            )
+    except InvalidQuery as error:
+        raise ValidationError({"query": [str(error)]}) from error
+    return asked, result
 
 
 @extend_schema_view(

@@ -111,6 +111,21 @@ def completion(world: World, person: str) -> Call:
     return Call("post", reverse("openai_api:completions"), body, is_json=True)
 
 
+def mcp_tool(world: World, person: str) -> Call:
+    collection = world.scope()
+    scope = {"collection": collection} if collection else {}
+    document = world.chance.choice(list(Document.objects.values_list("pk", flat=True)))
+    name, arguments = world.chance.choice(
+        [
+            ("search", {"query": world.question(person, collection), **scope}),
+            ("ask", {"question": world.question(person, collection), **scope}),
+            ("fetch", {"id": str(document)}),
+        ]
+    )
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    return Call("post", reverse("mcp"), body, is_json=True)
+
+
 def ask_page(world: World, person: str) -> Call:
     collection = world.scope()
     body = {"question": world.question(person, collection), "collection": collection}
@@ -186,6 +201,7 @@ RULES: dict[str, Rule] = {
     "chat_api:conversation": get("chat_api:conversation", conversation),
     "chat_api:share": share_api,
     "openai_api:completions": completion,
+    "mcp": mcp_tool,
     "openai_api:models": get("openai_api:models"),
     "openai_api:model": get("openai_api:model", lambda world: f"ragsite/{world.slug()}"),
     "retrieval:document": get("retrieval:document", DOCUMENT),
@@ -339,6 +355,7 @@ NO_DOCUMENTS = {
     "socialaccount_login_error": "a sentence",
     "socialaccount_signup": "the form to sign up",
     "security_txt": "where to report weaknesses",
+    "oauth_protected_resource": "where /mcp is, and that it takes keys",
     "openai_api:embeddings": "vectors of the caller's own text",
     "openai_api:not_offered": "says that there is nothing",
     "schema": "the API's description",

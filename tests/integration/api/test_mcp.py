@@ -1,0 +1,238 @@
+"""The official client of the Model Context Protocol against a running site, over HTTP and over a stdio bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from chat.models import Answer
+from ragsite.models import ApiKey
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Collection, RequestCount
+from retrieval.rights.key_limits import Scope
+from tests.support.databases import create_database, database, url_of
+from tests.support.keys import key_of
+from tests.support.site import ROOT, WebServer
+
+NAME = "mcp_client"
+QUESTION = "How heavy is the MX-9920-W pump?"
+LONG = "# Long report\n\n" + "\n\n".join(
+    f"Chapter {n} tells of valve number {n}. " + "It leaks. " * 40 for n in range(90)
+)
+DOCUMENTS = {
+    "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its price is 210 euros.",
+    "report.md": LONG,
+}
+
+
+@pytest.fixture(scope="module")
+def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
+    """A database with documents, and the keys of an editor: whole, and with one scope each."""
+    create_database(NAME)
+    with django_db_blocker.unblock(), database(NAME):
+        for slug, is_public in (("library", True), ("secret", False)):
+            Collection.objects.create(slug=slug, name=slug.title(), is_public=is_public)
+        for source, text in DOCUMENTS.items():
+            add("library", source, text)
+        add("secret", "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
+        editor = User.objects.create_user("editor", is_staff=True)
+        return {"editor": key_of(editor), **{scope: key_of(editor, Scope(scope)) for scope in ("search", "ask")}}
+
+
+def add(slug: str, source: str, text: str) -> None:
+    submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
+    pipeline.ingest(submitted.document.pk)
+
+
+@pytest.fixture(scope="module")
+def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    # Two processes: a client's calls go to either.
+    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", DATABASE_URL=url_of(NAME), WEB_CONCURRENCY="2")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def rows(django_db_blocker: Any, site: WebServer) -> Callable[[], AbstractContextManager[None]]:
+    @contextmanager
+    def opened() -> Iterator[None]:
+        with django_db_blocker.unblock(), database(NAME):
+            yield
+
+    return opened
+
+
+@asynccontextmanager
+async def connected(site: WebServer, key: str = "", **options: Any) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    transport = streamable_http_client(f"{site.url}/mcp", http_client=create_mcp_http_client(headers))
+    async with Client(transport, **options) as client:
+        yield client
+
+
+async def called(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool returned, which its text says in JSON, too."""
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    found: dict[str, Any] = result.structured_content
+    assert json.loads(result.content[0].text) == found
+    return found
+
+
+async def refusal(client: Client, name: str, **arguments: Any) -> str:
+    result = await client.call_tool(name, arguments)
+    assert result.is_error
+    return str(result.content[0].text)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_tools_search_fetch_and_ask(site: WebServer, mode: Any) -> None:
+    async with connected(site, mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["search", "fetch", "ask"]
+        assert tools["search"].input_schema["required"] == ["query"]
+        found = (await called(client, "search", query="weight of the pump"))["results"]
+        assert {"id", "title", "url"} <= set(found[0])
+        assert found[0]["url"].startswith(f"{site.url}/documents/")
+        document = await called(client, "fetch", id=found[0]["id"])
+        assert list(document) == ["id", "title", "text", "url", "metadata"]
+        assert (document["id"], document["title"]) == (found[0]["id"], "MX-9920-W")
+        assert document["text"] == DOCUMENTS["pump.md"]
+        answer = await called(client, "ask", question=QUESTION)
+        assert "3450 grams" in answer["answer"]
+        [citation] = answer["citations"]
+        assert "3450 grams" in citation["quote"]
+    for address in (found[0]["url"], citation["url"]):
+        async with httpx.AsyncClient() as browser:
+            page = await browser.get(address)
+        assert (page.status_code, "<mark" in page.text) == (200, True)
+
+
+async def test_a_long_document_is_read_in_parts(site: WebServer) -> None:
+    async with connected(site) as client:
+        found = (await called(client, "search", query='"valve number 70"'))["results"]
+        part = await called(client, "fetch", id=found[0]["id"])
+        assert "valve number 70." in part["text"]
+        assert len(part["text"]) == 20_000
+        text, given = "", found[0]["id"].partition(":")[0]
+        while given:
+            part = await called(client, "fetch", id=given)
+            text += part["text"]
+            given = part["metadata"]["next"]
+        assert text == LONG
+
+
+def test_a_follow_up_goes_on_with_the_conversation(site: WebServer, keys: dict[str, str], rows: Any) -> None:
+    async def ask_twice() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with connected(site, keys["editor"]) as client:
+            first = await called(client, "ask", question=QUESTION)
+            follow_up = {"question": "what about its price?", "conversation": first["conversation"]}
+            return first, await called(client, "ask", **follow_up)
+
+    first, second = asyncio.run(ask_twice())
+    assert "210 euros" in second["answer"]
+    with rows():
+        asked = Answer.objects.get(pk=second["answer_id"])
+        assert (str(asked.conversation_id), asked.conversation.owner.username) == (first["conversation"], "editor")
+        # As those of the API, the conversation names its key.
+        assert ApiKey.objects.get(public_id=asked.conversation.key).user.username == "editor"
+
+
+async def test_rights_are_those_of_the_api(site: WebServer, keys: dict[str, str]) -> None:
+    async with connected(site, keys["editor"]) as client:
+        found = (await called(client, "search", query="merger with Initech", collection="secret"))["results"]
+        assert "March" in (await called(client, "ask", question="When is the merger announced?"))["answer"]
+    async with connected(site) as client:
+        assert "March" not in (await called(client, "ask", question="When is the merger announced?"))["answer"]
+        assert "no collection" in await refusal(client, "search", query="merger", collection="secret")
+        assert "no document" in await refusal(client, "fetch", id=found[0]["id"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("search", {}, "required"),
+        ("search", {"query": "a", "limit": 3}, "Unknown argument."),
+        ("search", {"query": 7}, "must be a string"),
+        ("ask", {"question": " "}, "Please type a question."),
+        ("ask", {"question": "a", "conversation": "7"}, "UUID"),
+        ("fetch", {"id": "9" * 5000}, "no document"),
+        ("fetch", {"id": "x"}, "no document"),
+        ("delete", {}, "There is no tool 'delete'"),
+    ],
+    ids=repr,
+)
+async def test_a_model_reads_why_a_call_is_refused(
+    site: WebServer, name: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async with connected(site) as client:
+        assert sentence in await refusal(client, name, **arguments)
+
+
+def post(site: WebServer, message: Any, **headers: str) -> httpx.Response:
+    accepted = {"Accept": "application/json, text/event-stream", **headers}
+    return httpx.post(f"{site.url}/mcp", json=message, headers=accepted, timeout=60)
+
+
+def call_of(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site: WebServer, keys: dict[str, str]) -> None:
+    for key, name, status in (("search", "ask", 403), ("ask", "search", 403), ("ask", "fetch", 403)):
+        response = post(site, call_of(name, query="a", question="a"), Authorization=f"Bearer {keys[key]}")
+        assert (response.status_code, "scope" in response.json()["detail"]) == (status, True)
+    assert post(site, call_of("search", query="a"), Authorization=f"Bearer {keys['search']}").status_code == 200
+    response = post(site, call_of("search", query="a"), Authorization="Bearer rs_wrong")
+    assert response.status_code == 401
+    metadata = response.headers["WWW-Authenticate"].partition('resource_metadata="')[2].rstrip('"')
+    assert httpx.get(metadata).json()["resource"] == f"{site.url}/mcp"
+
+
+@pytest.mark.parametrize("message", [[call_of("search", query="a")], "a", 7, {"method": "tools/call", "params": []}])
+def test_what_is_no_message_is_refused(site: WebServer, message: Any) -> None:
+    assert post(site, message).status_code == 400
+    assert httpx.get(f"{site.url}/mcp").status_code == 405
+    assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
+
+
+def test_a_site_that_requires_login_and_counts(keys: dict[str, str], tmp_path: Path, rows: Any) -> None:
+    with rows():
+        RequestCount.objects.all().delete()
+    limits = {"CHAT_REQUIRES_LOGIN": "true", "SEARCH_RATE": "1/min", "ASK_RATE": "1/min"}
+    server = WebServer(tmp_path / "web.log", DATABASE_URL=url_of(NAME), **limits)
+    try:
+        assert post(server, call_of("search", query="a")).status_code == 401
+        key = {"Authorization": f"Bearer {keys['editor']}"}
+        for name, arguments in (("search", {"query": "pump"}), ("ask", {"question": QUESTION})):
+            assert post(server, call_of(name, **arguments), **key).status_code == 200
+            response = post(server, call_of(name, **arguments), **key)
+            assert (response.status_code, 0 < int(response.headers["Retry-After"]) <= 60) == (429, True)
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        assert post(server, listing, **key).json()["result"]["tools"]
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_bridge_serves_standard_input_and_output(
+    site: WebServer, keys: dict[str, str], tmp_path: Path, mode: Any
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(keys["editor"] + "\n")
+    arguments = [str(ROOT / "manage.py"), "mcp", "--url", f"{site.url}/mcp", "--key-file", str(key)]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments), mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 3
+        assert "March" in (await called(client, "ask", question="When is the merger announced?"))["answer"]
