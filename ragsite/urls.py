@@ -7,7 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
-from ragsite.http import security_txt
+from ragsite.http import text_files
 from ragsite.keys import views as keys
 from ragsite.people import views as people
 from ragsite.readiness import views as health
@@ -41,7 +41,8 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
         name="api_docs",
     ),
-    path(".well-known/security.txt", security_txt.security_txt, name="security_txt"),
+    path(".well-known/security.txt", text_files.security_txt, name="security_txt"),
+    path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

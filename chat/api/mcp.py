@@ -285,6 +285,7 @@ TOOLS: Mapping[str, Tool] = {
             "citations": {"type": "array"},
             "near": {"type": "array"},
             "notice": _TEXT,
+            "approved": {"type": ["object", "null"], "description": "Who approved the answer, and when."},
             "conversation": _TEXT,
             "answer_id": _TEXT,
         },

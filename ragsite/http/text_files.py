@@ -1,0 +1,76 @@
+"""Files of text that programs look for at fixed addresses: /.well-known/security.txt (RFC 9116) and /llms.txt."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from retrieval.models import Collection, Document
+
+# The file must name a day after which it is not to be trusted; the site says anew each time that it stands.
+STANDS_FOR = timedelta(days=30)
+DOCUMENTS_LISTED = 100
+"""Of each collection, the first by title: the file is for a model to read whole."""
+
+
+@require_GET
+def security_txt(request: HttpRequest) -> HttpResponse:
+    """Raises: Http404 while SECURITY_CONTACT names nobody."""
+    contact = settings.SECURITY_CONTACT
+    if not contact:
+        raise Http404
+    address = contact if contact.startswith(("https://", "mailto:", "tel:")) else f"mailto:{contact}"
+    expires = (timezone.now() + STANDS_FOR).strftime("%Y-%m-%dT%H:%M:%SZ")
+    canonical = request.build_absolute_uri()
+    lines = (f"Contact: {address}", f"Expires: {expires}", f"Canonical: {canonical}", "Preferred-Languages: en, nl")
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
+
+
+@require_GET
+def llms_txt(request: HttpRequest) -> HttpResponse:
+    """What a language model finds here (llmstxt.org), whoever asks: what visitors without an account may read."""
+
+    def address(name: str, *arguments: object) -> str:
+        return request.build_absolute_uri(reverse(name, args=arguments))
+
+    visitor = AnonymousUser()
+    collections = Collection.objects.none() if settings.CHAT_REQUIRES_LOGIN else Collection.objects.readable_by(visitor)
+    lines = [
+        "# Ragsite",
+        "",
+        "> Answers to questions from the documents below, with citations that can be checked.",
+        "",
+        "Everything below is public." if collections else "Nothing here can be read without an account.",
+        "",
+        "## Programs",
+        "",
+        f"- [MCP]({address('mcp')}): tools `search`, `fetch` and `ask`, over streamable HTTP",
+        f"- [HTTP API]({address('api_docs')}): POST a question to {address('chat_api:ask')}",
+        f"- [OpenAPI schema]({address('schema')})",
+    ]
+    for collection in collections.in_service().order_by("name"):
+        readable = Document.objects.readable_by(visitor).filter(collection=collection, status=Document.Status.READY)
+        listed = list(readable.order_by("title", "pk")[: DOCUMENTS_LISTED + 1])
+        lines += ["", f"## {_line(collection.name)}", ""]
+        if collection.description:
+            lines += [_line(collection.description), ""]
+        for document in listed[:DOCUMENTS_LISTED]:
+            title = _line(document.title or document.source).replace("[", "(").replace("]", ")")
+            lines.append(f"- [{title}]({address('retrieval:document', document.pk)})")
+        if len(listed) > DOCUMENTS_LISTED:
+            lines += [
+                "",
+                f"{readable.count() - DOCUMENTS_LISTED} more documents: search the collection `{collection.slug}`.",
+            ]
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
+
+
+def _line(text: str) -> str:
+    """The text on one line: a title cannot begin a heading or a list of its own."""
+    return " ".join(text.split())
