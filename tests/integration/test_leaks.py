@@ -202,6 +202,7 @@ RULES: dict[str, Rule] = {
     "chat_api:share": share_api,
     "openai_api:completions": completion,
     "mcp": mcp_tool,
+    "llms_txt": get("llms_txt"),
     "openai_api:models": get("openai_api:models"),
     "openai_api:model": get("openai_api:model", lambda world: f"ragsite/{world.slug()}"),
     "retrieval:document": get("retrieval:document", DOCUMENT),
