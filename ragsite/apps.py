@@ -16,7 +16,7 @@ class RagsiteConfig(AppConfig):
 
     def ready(self) -> None:
         from ragsite.accounts import roles
-        from ragsite.audit import receivers  # noqa: F401  (they register themselves)
+        from ragsite.audit import recording  # noqa: F401  (they register themselves)
         from ragsite.audit.watching import watch_all
 
         watch_all()

@@ -10,8 +10,7 @@ def delete_old() -> None:
     """Delete what CONVERSATION_DAYS and AUDIT_DAYS say."""
     from chat.budgets import forget_old_counts
     from chat.conversations.retention import delete_old_conversations
-    from ragsite.audit.recording import record
-    from ragsite.audit.retention import delete_old_entries
+    from ragsite.audit.recording import delete_old_entries, record
 
     forget_old_counts()
     if conversations := delete_old_conversations():

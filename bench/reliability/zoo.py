@@ -95,7 +95,7 @@ def main() -> None:
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
-        from ragsite.keys.issuing import issue_key
+        from ragsite.keys.authentication import issue_key
         from retrieval.models import Collection, Document, Visibility
         from retrieval.rights.key_limits import Scope
 

@@ -1,4 +1,4 @@
-"""Accounts in the admin, where the last administrator with a password cannot be locked out by mistake."""
+"""Users and groups in the admin: accounts, roles, and what an administrator does with a person's data."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm, UserChangeForm
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chat.models import Answer, Conversation
 from ragsite.accounts.providers.rights import is_last_local_administrator, local_administrators
-from ragsite.people.admin import PersonActions
+from ragsite.people.erasure import LastAdministrator, erase_person, preview_erasure
+from ragsite.people.export import person_file
 from retrieval.models.collection import is_superuser
 
 
@@ -43,9 +46,10 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
         return cleaned
 
 
-class AccountAdmin(PersonActions, UserAdmin):  # type: ignore[type-arg]
-    """Who is no superuser makes none, and takes over the account of none."""
+class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
+    """Only superusers change or make superusers, and export or erase a person's data."""
 
+    actions = ["export_person", "erase_person"]
     form = AccountForm
     change_password_form = AccountPasswordForm
 
@@ -75,6 +79,48 @@ class AccountAdmin(PersonActions, UserAdmin):  # type: ignore[type-arg]
         administrators = local_administrators()
         is_last = administrators.filter(pk__in=keys).exists() and not administrators.exclude(pk__in=keys).exists()
         return [str(user) for user in users], counts, missing, [_last_administrator()] if is_last else []
+
+    def has_superuser_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    @admin.action(description=gettext_lazy("Export the person's data (JSON)"), permissions=["superuser"])
+    def export_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
+        user = self._one(request, users)
+        if user is None:
+            return None
+        return person_file(user, f"person-{user.pk}.json")
+
+    @admin.action(description=gettext_lazy("Erase the person and their data"), permissions=["superuser"])
+    def erase_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
+        user = self._one(request, users)
+        if user is None:
+            return None
+        if user.pk == request.user.pk:
+            self.message_user(request, _("Erase your own account on its own page."), messages.ERROR)
+            return None
+        if not request.POST.get("confirmed"):
+            context = {
+                **self.admin_site.each_context(request),
+                "title": _("Erase the person and their data"),
+                "opts": self.opts,
+                "person": user,
+                "preview": preview_erasure(user),
+            }
+            return TemplateResponse(request, "admin/ragsite/erase_person.html", context)
+        try:
+            erase_person(user)
+        except LastAdministrator as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, _("The person is erased."))
+        return None
+
+    def _one(self, request: HttpRequest, users: QuerySet[User]) -> User | None:
+        chosen = list(users[:2])
+        if len(chosen) == 1:
+            return chosen[0]
+        self.message_user(request, _("Choose one person."), messages.ERROR)
+        return None
 
 
 def _may_act_on(request: HttpRequest, user: User | None) -> bool:

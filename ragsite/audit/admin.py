@@ -7,8 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from ragsite.audit.export import json_lines, may_read_labels
-from ragsite.audit.recording import record
+from ragsite.audit.recording import json_lines, may_read_labels, record
 from ragsite.models import AuditEntry
 from retrieval.admin.base import ReadOnlyAdmin
 

@@ -1,21 +1,79 @@
-"""Who sends a key, for Django REST Framework."""
+"""API keys: issued, recognised, and limited in rate. A key is shown to its owner once; the site keeps its SHA-256."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.crypto import get_random_string
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from ragsite.accounts.providers.rights import is_forgotten
-from ragsite.keys.issuing import digest_of
 from ragsite.models import ApiKey
-from retrieval.rights.key_limits import KeyLimits, set_limits
+from retrieval.api.throttling import CountedTogether
+from retrieval.models import Collection
+from retrieval.rights.key_limits import KeyLimits, Scope, set_limits
+
+PREFIX = "rs_"
+PUBLIC_CHARACTERS = 8
+# Of 62 letters and digits: 256 random bits.
+SECRET_CHARACTERS = 43
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key, and the text that its owner gets to see this once."""
+
+    key: ApiKey
+    secret: str
+
+
+def digest_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@transaction.atomic
+def issue_key(
+    user: Any,
+    name: str,
+    scopes: Iterable[Scope],
+    *,
+    collections: Iterable[Collection] | None = None,
+    expires_at: datetime | None = None,
+    rate: str = "",
+) -> IssuedKey:
+    """A new key of ``user``. With ``collections`` it reaches those alone, as far as the user may read them."""
+    key = ApiKey(
+        user=user,
+        name=name,
+        scopes=sorted(scopes),
+        is_limited=collections is not None,
+        expires_at=expires_at,
+        rate=rate,
+    )
+    secret = give_secret(key)
+    key.save()
+    if collections is not None:
+        key.collections.set(collections)
+    return IssuedKey(key, secret)
+
+
+def give_secret(key: ApiKey) -> str:
+    """The secret of a key that is about to be saved for the first time."""
+    key.public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
+    secret = f"{key.public_id}_{get_random_string(SECRET_CHARACTERS)}"
+    key.digest = digest_of(secret)
+    return secret
+
 
 # A request writes the time of the last use when the one that is stored is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
@@ -77,3 +135,24 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer"}
+
+
+class KeyRateThrottle(CountedTogether):
+    """The rate of the key that a request came with, beside the limits that hold for every account."""
+
+    cache_format = "throttle_key_%(ident)s"
+
+    def __init__(self) -> None:
+        """The rate is known when the request is."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        key = request.auth
+        if not isinstance(key, ApiKey) or not key.rate:
+            return True
+        self.rate = key.rate
+        self.num_requests, self.duration = self.parse_rate(key.rate)
+        return super().allow_request(request, view)
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        assert isinstance(request.auth, ApiKey)
+        return self.cache_format % {"ident": request.auth.pk}

@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -20,6 +21,14 @@ from evaluation.models import EvaluationQuestion
 from ragsite.accounts.providers.rights import is_last_local_administrator
 from ragsite.audit.recording import person_of, record
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
+
+
+def find_person(name: str) -> Any:
+    """The user of that name, for a command. Raises: CommandError."""
+    user = get_user_model()._default_manager.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"There is no account named {name}.")
+    return user
 
 
 class LastAdministrator(Exception):

@@ -8,11 +8,20 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.db.models import Model, Q
+from django.http import JsonResponse
 
 from chat.conversations.rights import withheld_from, withheld_message
 from chat.models import Answer, Conversation
-from ragsite.audit.export import as_json
+from ragsite.audit.recording import as_json, record
 from ragsite.models import ApiKey, AuditEntry
+
+
+def person_file(user: Any, name: str) -> JsonResponse:
+    """All that is kept about the person, as a file to download; the audit log records it."""
+    record("person.exported", user)
+    response = JsonResponse(person_as_json(user), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def person_as_json(user: Any) -> dict[str, Any]:

@@ -7,15 +7,14 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from ragsite.audit.recording import record
 from ragsite.people.erasure import LastAdministrator, erase_person, preview_erasure
-from ragsite.people.export import person_as_json
+from ragsite.people.export import person_file
 
 
 class EraseForm(forms.Form):
@@ -59,7 +58,4 @@ def data(request: HttpRequest) -> HttpResponse:
 @require_GET
 def export(request: HttpRequest) -> HttpResponse:
     assert request.user.is_authenticated
-    record("person.exported", request.user)
-    response = JsonResponse(person_as_json(request.user), json_dumps_params={"indent": 2, "ensure_ascii": False})
-    response["Content-Disposition"] = 'attachment; filename="my-data.json"'
-    return response
+    return person_file(request.user, "my-data.json")

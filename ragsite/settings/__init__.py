@@ -75,7 +75,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ragsite.audit.origin.remember_request",
     "ragsite.http.errors.StorageMiddleware",
 ]
 

@@ -22,7 +22,7 @@ REST_FRAMEWORK = {
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
-        "ragsite.keys.throttling.KeyRateThrottle",
+        "ragsite.keys.authentication.KeyRateThrottle",
     ],
     "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
 }

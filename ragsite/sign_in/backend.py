@@ -19,7 +19,7 @@ from rest_framework.request import Request
 
 from ragsite.accounts.providers.directory import AccountRefused, account_of, is_directory_asked
 from ragsite.accounts.second_factor import is_password_enough
-from ragsite.sign_in import directory, hashing, limits
+from ragsite.sign_in import directory, limits
 from retrieval.observability.record import tell
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class LimitedBackend(ModelBackend):
         is_directorys = is_directory_asked(username)
         is_clean = True
         try:
-            with directory.slot() if is_directorys else hashing.slot(is_known=is_known):
+            with directory.slot() if is_directorys else limits.hashing_slot(is_known=is_known):
                 if caller is not None:
                     # Those who waited here for the one before theirs may be over the limit by now.
                     allowance = limits.password_allowance(caller)
@@ -72,7 +72,7 @@ class LimitedBackend(ModelBackend):
                         user = None
                 if caller is not None and user is None:
                     limits.count_failure(caller)
-        except hashing.HashingBusy:
+        except limits.HashingBusy:
             limits.REFUSALS.labels(reason="busy").inc()
             if caller is not None and not is_known:
                 limits.count_busy(caller)

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from ragsite.sign_in.hashing import WAIT_SECONDS, HashingBusy
+from ragsite.sign_in.limits import WAIT_SECONDS, HashingBusy
 
 # A directory that does not answer holds so many threads of the process, and no more.
 ASKED_AT_ONCE = 4

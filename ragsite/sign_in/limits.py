@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +23,7 @@ from prometheus_client import Counter
 
 from ragsite.models import SignInCount
 from retrieval.api.callers import address_of
+from retrieval.resilience.slots import Slots
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,10 @@ TOKEN_FAILURES = 30
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
+# How long to wait for the right to compute a hash, which takes some tenths of a second.
+WAIT_SECONDS = 2.0
+# One, so that the other processors are left to the pages; and one for those whom strangers must not keep waiting.
+_slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = Counter("ragsite_sign_in_refusals", "Tries to sign in that were refused unread.", ["reason"])
 
@@ -186,3 +193,22 @@ def _count(caller: Caller, kind: Kind, limit: int) -> None:
 
 def _seconds(duration: timedelta) -> int:
     return max(1, math.ceil(duration.total_seconds()))
+
+
+class HashingBusy(Exception):
+    """Too many passwords are being checked at this moment."""
+
+
+@contextmanager
+def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
+    """The right to compute a hash; ``is_known`` for an account that has signed in from this address before.
+
+    Raises: HashingBusy when none comes free in time.
+    """
+    with ExitStack() as held:
+        try:
+            slots = _kept_slots if is_known else _slots
+            held.enter_context(slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
+        except TimeoutError:
+            raise HashingBusy from None
+        yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite.keys.issuing import issue_key
+from ragsite.keys.authentication import issue_key
 from retrieval.rights.key_limits import Scope
 
 

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ragsite.keys.issuing import issue_key
+from ragsite.keys.authentication import issue_key
 from ragsite.models.api_key import check_rate
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection

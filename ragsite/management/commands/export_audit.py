@@ -8,8 +8,7 @@ from typing import Any
 
 from django.utils.timezone import make_aware
 
-from ragsite.audit.export import json_lines
-from ragsite.audit.recording import record
+from ragsite.audit.recording import json_lines, record
 from ragsite.models import AuditEntry
 from retrieval.management.prepared import PreparedCommand
 

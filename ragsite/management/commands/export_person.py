@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ragsite.audit.recording import record
+from ragsite.people.erasure import find_person
 from ragsite.people.export import person_as_json
-from ragsite.people.lookup import find_person
 from retrieval.management.prepared import PreparedCommand
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ragsite.accounts.invitations import hash_token, new_token
 from ragsite.accounts.models import Invitation
-from ragsite.keys.issuing import issue_key
+from ragsite.keys.authentication import issue_key
 from retrieval.rights.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 

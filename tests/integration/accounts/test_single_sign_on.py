@@ -16,7 +16,7 @@ from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.models import ClaimedRights
 from ragsite.accounts.providers import rights
 from ragsite.accounts.providers.claims import Claims
-from ragsite.keys.issuing import issue_key
+from ragsite.keys.authentication import issue_key
 from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD

@@ -17,8 +17,7 @@ from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
-from ragsite.audit.recording import record
-from ragsite.audit.retention import delete_old_entries
+from ragsite.audit.recording import delete_old_entries, record
 from ragsite.models import ApiKey, AuditEntry
 from retrieval.models import Collection, Draft, SearchProfile
 from retrieval.ranking.profile import ProfileSettings

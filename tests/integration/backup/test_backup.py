@@ -161,7 +161,7 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
     assert (site.data_dir / "demo-loaded").exists()
     code = (
         "from django.db import DatabaseError\n"
-        "from ragsite.keys.issuing import digest_of\n"
+        "from ragsite.keys.authentication import digest_of\n"
         "from ragsite.models import ApiKey, AuditEntry\n"
         f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
         "try:\n"

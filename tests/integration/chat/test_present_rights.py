@@ -23,8 +23,7 @@ from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.runs import RUNS
 from chat.types import ContextSource
-from ragsite.keys.authentication import KeyAuthentication
-from ragsite.keys.issuing import issue_key
+from ragsite.keys.authentication import KeyAuthentication, issue_key
 from retrieval.models import Collection, Document
 from retrieval.rights.key_limits import Scope
 from tests.support.keys import key_of
