@@ -8,10 +8,10 @@ class EvaluationConfig(AppConfig):
 
     def ready(self) -> None:
         from chat.debugging import scores
-        from evaluation import checks, signals  # noqa: F401  (they register themselves)
+        from evaluation import conf, judgements  # noqa: F401  (they register themselves)
         from evaluation.experiments import exposures  # noqa: F401
         from evaluation.gates import guards, objections_to, objections_to_draft
-        from evaluation.judgements.panel_scores import scores_of_answer
+        from evaluation.judgements import scores_of_answer
         from retrieval.gates import DocumentGate, register_document_gate, register_gate
 
         scores.register(scores_of_answer)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from evaluation import gates
+from evaluation import gates, judgements
 from evaluation.experiments import exposures
-from evaluation.judgements import execution as judging
-from evaluation.judgements import judgement_queue
 from evaluation.runs import execution as measuring
 
 
 @shared_task
 def judge_answer(judgement_id: int) -> None:
-    judging.judge(judgement_id)
+    judgements.judge(judgement_id)
 
 
 @shared_task
@@ -25,7 +23,7 @@ def measure_evaluation_run(run_id: int) -> None:
 def request_forgotten() -> None:
     """Have judged and recorded what no process did, because it died right after the answer."""
     try:
-        judgement_queue.request_forgotten()
+        judgements.request_forgotten()
     finally:
         exposures.sweep()
 

@@ -15,7 +15,7 @@ from chat.conversations.history import REMEMBERED_TURNS
 from chat.streaming.payloads import completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
-from evaluation.runs.answering import reply_to
+from evaluation.runs.measurement import reply_to
 from retrieval.rights.access import filters_for
 from retrieval.types import Turn
 

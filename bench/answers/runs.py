@@ -18,7 +18,7 @@ from chat import conf
 from chat.types import Failed
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.runs.agreement import holds_answer
-from evaluation.runs.answering import reply_to
+from evaluation.runs.measurement import reply_to
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 from retrieval.ingest.submission.folders import ingest_paths

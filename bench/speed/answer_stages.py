@@ -13,7 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 from bench.reporting import Report
 from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.runs.answering import reply_to
+from evaluation.runs.measurement import reply_to
 from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.dense.encoding import encode_query
 from retrieval.observability import tracing

@@ -13,13 +13,13 @@ from django.urls import resolve, reverse
 
 from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
+from evaluation import judgements
 from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import AnswerSelection, documents_never_cited, low_scores, scope
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
-from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement
 from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.jobs.sweep import sweep
@@ -83,7 +83,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
     tasks: dict[str, Callable[[], object]] = {
         "exposures that nobody recorded": exposures.sweep,
         "judgements that wait": partial(sweep, Judgement),
-        "answers without a judgement": judgement_queue.request_forgotten,
+        "answers without a judgement": judgements.request_forgotten,
     }
     return {
         **{(PAGES, name): partial(_show, address) for name, address in pages.items()},

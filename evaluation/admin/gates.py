@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from evaluation import gates
 from evaluation.admin.base import link
-from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
+from evaluation.admin.runs import STYLES, comparison_context, interval_text, run_badge
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, GatePolicy

@@ -21,10 +21,10 @@ from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
 from evaluation import conf
+from evaluation import judgements as judgement_requests
 from evaluation.admin.base import job_badge, link
 from evaluation.figures import fixed, percent, whole
-from evaluation.judgements import judgement_queue
-from evaluation.judgements.budget import tokens_spent
+from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.admin.base import ReadOnlyAdmin, badge
 
@@ -171,7 +171,7 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
 
     @admin.action(description=_("Judge again"), permissions=["judge"])
     def judge_again(self, request: HttpRequest, judgements: QuerySet[Judgement]) -> None:
-        number = judgement_queue.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
+        number = judgement_requests.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
         message = ngettext("%d answer will be judged again.", "%d answers will be judged again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -239,8 +239,8 @@ class JudgedAnswerAdmin(AnswerAdmin):
         complete = answers.filter(status=Answer.Status.COMPLETED)
         number = 0
         for answer in complete:
-            judgement_queue.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
-            judgement_queue.request(answer, judges=judges)
+            judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
+            judgement_requests.request(answer, judges=judges)
             number += 1
         message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", number)
         self.message_user(request, message % number, messages.SUCCESS)

@@ -22,9 +22,8 @@ from evaluation.judges.deepeval_adapter import (
     FaithfulnessMetric,
     deepeval_case,
 )
-from evaluation.judges.exceptions import JudgeError, UnusableJudgement
 from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.types import Case, Measured, Meter
+from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 from retrieval.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from evaluation.judges.exceptions import JudgeUnavailable, UnusableJudgement
+from evaluation.judges.types import JudgeUnavailable, UnusableJudgement
 from retrieval.exceptions import ModelFailed
 from retrieval.language_models.chat_model import ChatModel
 

@@ -17,10 +17,9 @@ from chat.grounding.support.scorer import SupportReason, groundedness
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
-from evaluation.judges.exceptions import JudgeUnavailable, NotMeasurable
 from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
 from evaluation.judges.relevancy import relevancies
-from evaluation.judges.types import Case, Measured
+from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval import conf
 from retrieval.dense.calibration import current_calibration, missing_calibration
 from retrieval.exceptions import RetrievalError

@@ -1,8 +1,6 @@
-from evaluation.models.dashboard import Dashboard
 from evaluation.models.experiment import Experiment, ExperimentIsFixed, Exposure
-from evaluation.models.gates import CorpusAlert, GatePolicy
-from evaluation.models.judgement import Judgement, JudgeUsage, Score
-from evaluation.models.runs import AnswerResult, EvaluationRun, QuestionResult
+from evaluation.models.judgement import Dashboard, Judgement, JudgeUsage, Score
+from evaluation.models.runs import AnswerResult, CorpusAlert, EvaluationRun, GatePolicy, QuestionResult
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
 
 __all__ = [

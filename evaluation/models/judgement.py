@@ -147,3 +147,14 @@ class JudgeUsage(models.Model):
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+
+class Dashboard(Answer):
+    """No rows of its own: the answers as a whole, so that their figures have a page among the others of the admin."""
+
+    class Meta:
+        proxy = True
+        # Who may see answers may see their figures.
+        default_permissions = ()
+        verbose_name = _("dashboard")
+        verbose_name_plural = _("dashboard")

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.models.people import user_key
+from evaluation.models.job import user_key
 from evaluation.sets.expectations import Expectations
 from retrieval.models import Collection
 

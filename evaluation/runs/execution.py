@@ -19,12 +19,17 @@ from django.utils import timezone
 from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
-from evaluation.runs.answering import AnswerMeasurement
-from evaluation.runs.measurement import Measurement, NotMeasured, RunInput, Unmeasurable, prepare_reranker
-from evaluation.runs.measures import NOTHING_TO_MEASURE, Result, results_of
+from evaluation.runs.measurement import (
+    AnswerMeasurement,
+    Measurement,
+    NotMeasured,
+    RunInput,
+    SearchMeasurement,
+    Unmeasurable,
+    prepare_reranker,
+)
 from evaluation.runs.queue import conditions, corpus_version
-from evaluation.runs.results import summarise
-from evaluation.runs.searching import SearchMeasurement
+from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.dense.active import active_embedder
 from retrieval.exceptions import LeaseLost

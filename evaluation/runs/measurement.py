@@ -1,19 +1,42 @@
-"""What the kinds of runs share: their input, their protocol, and their errors."""
+"""The two kinds of runs: how a search run and an answers run ask one question and measure what comes back."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from chat import conf as chat_conf
+from chat.answering import answer
+from chat.generators.extractive import NAME as EXTRACTIVE
+from chat.protocols import PartialAnswer
+from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
+from evaluation import conf
 from evaluation.exceptions import EvaluationError
-from evaluation.models import EvaluationQuestion, EvaluationRun
-from evaluation.runs.measures import Result
-from retrieval import conf
+from evaluation.judgements import JobMeter
+from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
+from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
+from evaluation.runs import agreement
+from evaluation.runs.agreement import Expected
+from evaluation.runs.results import Result, measure_of
+from evaluation.sets.expectations import MOST_POINTS, grade
+from evaluation.sets.resolution import resolve
+from evaluation.statistics.ranking import METRICS, TOP_K, judged_ranking
+from retrieval import conf as retrieval_conf
+from retrieval.exceptions import InvalidQuery
 from retrieval.ranking.profile import NO_RERANKER
+from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.search.trace import SearchTrace, StageStatus
-from retrieval.types import SearchFilters
+from retrieval.search.trace import SearchResult, SearchTrace, StageStatus
+from retrieval.types import SearchFilters, Turn
+
+if TYPE_CHECKING:
+    from chat.types import ContextSource
+    from evaluation.judges.types import Judge
 
 
 class NotMeasured(EvaluationError):
@@ -71,4 +94,246 @@ def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
 def prepare_reranker(name: str) -> None:
     """Load the reranker's model, which may take longer than a search allows."""
     if name != NO_RERANKER:
-        conf.reranker(name).prepare()
+        retrieval_conf.reranker(name).prepare()
+
+
+class SearchMeasurement:
+    """Implements ``Measurement``."""
+
+    def __init__(self, task: RunInput) -> None:
+        self._task = task
+        settings = task.profile.settings
+        # As deep as recall@50 looks, or as the profile can go: its own length of a result changes no rank above it.
+        self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
+        expected = [one for question in task.questions for one in question.expected_passages.all()]
+        self._expectations = resolve(task.collection_id, expected)
+        self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
+
+    def warm_up(self, question: EvaluationQuestion) -> None:
+        self._search(question)
+
+    def ask(self, question: EvaluationQuestion) -> QuestionResult:
+        started = time.perf_counter()
+        found = self._search(question)
+        milliseconds = (time.perf_counter() - started) * 1000
+        passages = list(question.expected_passages.all())
+        expectations = [self._expectations[one.pk] for one in passages]
+        judged = judged_ranking([(hit.passage.chunk_id, hit.passage.document_id) for hit in found.hits], expectations)
+        result = QuestionResult(
+            run=self._task.run,
+            question=question,
+            text=question.text,
+            expected=[
+                {
+                    "source": one.source,
+                    "quote": one.quote[:QUOTE_CHARACTERS],
+                    "grade": one.grade,
+                    "rank": judged.ranks[one.pk],
+                    "resolved": expectation.is_resolved,
+                }
+                for one, expectation in zip(passages, expectations, strict=True)
+            ],
+            milliseconds=round(milliseconds, 2),
+        )
+        for key, metric in METRICS.items():
+            setattr(result, measure_of(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
+        return result
+
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
+        return ""
+
+    def _search(self, question: EvaluationQuestion) -> SearchResult:
+        """Raises: Unmeasurable for a question that nobody can search, NotMeasured when a part of the search failed."""
+        try:
+            result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
+        except InvalidQuery as error:
+            raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
+        require_whole(question, result.trace)
+        return result
+
+
+QUOTE_CHARACTERS = 500
+
+
+@dataclass(slots=True)
+class Reply:
+    """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
+    ``first_ms`` when there was no token. Milliseconds count from the question."""
+
+    draft: PartialAnswer = field(default_factory=PartialAnswer)
+    searched: Searched | None = None
+    end: Completed | Failed | None = None
+    first_ms: float | None = None
+    last_ms: float = 0.0
+
+
+async def reply_to(
+    question: str, filters: SearchFilters, profile: NamedProfile | None = None, history: Sequence[Turn] = ()
+) -> Reply:
+    """What a visitor would get who asks this after ``history``; nothing is saved."""
+    reply = Reply()
+    started = time.perf_counter()
+    async for event in answer(question, filters, draft=reply.draft, profile=profile, history=history):
+        match event:
+            case Searched():
+                reply.searched = event
+            case AnswerToken():
+                if reply.first_ms is None:
+                    reply.first_ms = (time.perf_counter() - started) * 1000
+            case Completed() | Failed():
+                reply.end = event
+    reply.last_ms = (time.perf_counter() - started) * 1000
+    return reply
+
+
+class AnswerMeasurement:
+    """Implements ``Measurement``, with the site's generator, and its model judge where there is one."""
+
+    unresolved = 0
+
+    def __init__(self, task: RunInput) -> None:
+        self._task = task
+        self._generator = chat_conf.writer_name()
+        self._judge = judge_of(task.run)
+
+    def warm_up(self, question: EvaluationQuestion) -> None:
+        """Searches only: a model's answer costs money."""
+        try:
+            search(question.text, self._task.filters, profile=self._task.profile)
+        except InvalidQuery as error:
+            raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
+
+    def ask(self, question: EvaluationQuestion) -> AnswerResult:
+        reply = async_to_sync(reply_to)(question.text, self._task.filters, self._task.profile)
+        if not isinstance(reply.end, Completed):
+            problem = reply.end.message if reply.end is not None else "The answer broke off."
+            raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
+        if reply.searched is not None:
+            require_whole(question, reply.searched.trace)
+        result = self._result(question, reply, reply.end)
+        self._measure(result, reply.end)
+        self._grade(result, question, reply.end)
+        # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
+        if self._judge is not None and not result.is_fallback:
+            sources = reply.searched.sources if reply.searched is not None else ()
+            self._judge.judge(result, sources)
+        return result
+
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
+        stood_in = [result for result in results if result.is_fallback]
+        if not stood_in:
+            return ""
+        return (
+            f"{len(stood_in)} of {len(results)} questions were not answered by {self._generator} but by "
+            f"{stood_in[0].generator}, which stood in for it: run it again."
+        )
+
+    def _result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
+        result = AnswerResult(
+            run=self._task.run,
+            question=question,
+            text=question.text,
+            expected_answer=question.expected_answer,
+            expects_refusal=question.expects_refusal,
+            answer=end.text,
+            refused=end.refused,
+            citations=[_citation(one) for one in end.citations],
+            generator=end.generator,
+            is_fallback=end.generator not in ("", self._generator),
+            notice=end.notice,
+            first_token_milliseconds=None if reply.first_ms is None else round(reply.first_ms, 2),
+            milliseconds=round(reply.last_ms, 2),
+        )
+        usage = end.usage or reply.draft.usage
+        if usage is not None:
+            result.prompt_tokens, result.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+            result.cost = usage.cost
+        return result
+
+    def _measure(self, result: AnswerResult, end: Completed) -> None:
+        expected = Expected(result.expected_answer, result.expects_refusal)
+        result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected)
+        result.cited = agreement.cited(end.citations, refused=end.refused, expected=expected)
+        result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
+        result.refusal = agreement.refusal(refused=end.refused, expected=expected)
+
+    def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
+        """Counts what the question says of its answer beside an expected one."""
+        expected = question.expectations
+        if not expected.says_of_text:
+            return
+        sources = {passage.source for passage in question.expected_passages.all() if passage.grade > 0}
+        cites_expected = any(citation.passage.source in sources for citation in end.citations)
+        graded = grade(end.text, refused=end.refused, expected=expected, cites_expected=cites_expected)
+        result.expectations = graded.points / MOST_POINTS
+        unmet = {
+            "missing": list(graded.missing),
+            "forbidden": list(graded.forbidden),
+            "too_long": graded.length - expected.longest if expected.longest and graded.is_too_long else 0,
+        }
+        result.unmet = {name: what for name, what in unmet.items() if what}
+
+
+def _citation(citation: VerifiedCitation) -> dict[str, Any]:
+    passage = citation.passage
+    return {
+        "marker": citation.marker,
+        "source": passage.source,
+        "title": passage.document_title,
+        "section": passage.section,
+        "quote": citation.quote[:QUOTE_CHARACTERS],
+    }
+
+
+# An answer is judged within this time, or not: the worker must be done before its task runs out of time.
+LONGEST_SECONDS = 5 * 60.0
+# A judge that was away so often in a row is not waited for again in this attempt.
+MOST_UNAVAILABLE = 3
+
+
+class ModelJudge:
+    """Judges the answers of one run, each once, with the expected answer as reference."""
+
+    def __init__(self, run: EvaluationRun) -> None:
+        self._run = run
+        self._unavailable = 0
+        self._given_up = ""
+
+    def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
+        """Writes scores and errors into the result. Raises: LeaseLost."""
+        if self._given_up:
+            result.judge_error = self._given_up
+            return
+        case = Case(
+            question=result.text,
+            answer=result.answer,
+            sources=tuple(source for source in sources if source.block.content.strip()),
+            refused=result.refused,
+            reference=result.expected_answer,
+            is_quoted=result.generator == EXTRACTIVE,
+        )
+        try:
+            judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
+            result.judge = judge.name
+            for metric in judge.metrics(case):
+                result.judged[metric] = _judge(judge, metric, case)
+            self._unavailable = 0
+        except JudgeError as error:
+            result.judge_error = str(error)
+            self._unavailable += 1
+            if isinstance(error, JudgeBudgetSpent) or self._unavailable >= MOST_UNAVAILABLE:
+                self._given_up = str(error)
+
+
+def judge_of(run: EvaluationRun) -> ModelJudge | None:
+    """The judge of the run's answers; None when the settings ask for none. One that they do not name is an error."""
+    return ModelJudge(run) if settings.EVALUATE_WITH_MODEL else None
+
+
+def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
+    """Raises: JudgeError when no other metric would fare better."""
+    try:
+        measured = judge.measure(metric, case)
+    except UnusableJudgement as error:
+        return {"error": str(error)}
+    return {"score": measured.score, "reason": measured.reason}

@@ -13,7 +13,7 @@ UNUSABLE = "The judge named no statements."
 
 
 def test_scores_arrive_in_the_panel_and_in_the_admin(site: Site, page: Page) -> None:
-    from evaluation.judgements.execution import judge
+    from evaluation.judgements import judge
     from evaluation.models import Judgement, Score
 
     site.sign_in(page)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from chat.streaming import heartbeat, runs, streams, sweep, turns
-from evaluation.judgements import execution as judging
+from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import execution as measuring
 from retrieval.ingest import turns as reading_turns

@@ -13,8 +13,7 @@ from django.core.management.base import CommandError
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import execution, queue
-from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
-from evaluation.runs.results import interval_of
+from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from bench.answers import runs
 from chat.types import Failed
-from evaluation.runs import answering
+from evaluation.runs import measurement
 from retrieval.dense.embedders.built_in import OnnxMiniLM
 from retrieval.dense.encoding import forget_queries
 from retrieval.exceptions import EmbeddingFailed
@@ -159,7 +159,7 @@ def test_a_failed_answer_is_no_figure(tmp_path: Path, monkeypatch: pytest.Monkey
     async def failing(*_arguments: object, **_options: object) -> Any:
         yield Failed("Out of order.")
 
-    monkeypatch.setattr(answering, "answer", failing)
+    monkeypatch.setattr(measurement, "answer", failing)
     with pytest.raises(CommandError, match="Out of order"):
         evaluate(write_set(tmp_path / "staff"))
 

@@ -21,7 +21,7 @@ from chat.conversations import rights
 from chat.curation import approved as curation
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import streams
-from evaluation.runs.answering import reply_to
+from evaluation.runs.measurement import reply_to
 from retrieval.jobs.sweep import sweeping
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility

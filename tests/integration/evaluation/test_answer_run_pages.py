@@ -7,7 +7,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluation.admin.run_presentation import verdict_badge
+from evaluation.admin.runs import verdict_badge
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import execution, queue
 from evaluation.sets import building, importing
@@ -283,7 +283,7 @@ def test_the_command_fails_with_the_reason_of_the_run(answers, monkeypatch) -> N
     def fail(*_args, **_options):
         raise RuntimeError("the database is away")
 
-    monkeypatch.setattr("evaluation.runs.answering.search", fail)
+    monkeypatch.setattr("evaluation.runs.measurement.search", fail)
     with pytest.raises(CommandError, match="RuntimeError: the database is away"):
         call_command("evaluate_set", "answers", "--kind", "answers")
     assert EvaluationRun.objects.get().status == "cancelled"

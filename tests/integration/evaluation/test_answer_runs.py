@@ -17,9 +17,9 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.models import Answer, Conversation
 from evaluation import gates
 from evaluation.gates import Verdict
-from evaluation.judgements.budget import tokens_spent
+from evaluation.judgements import tokens_spent
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
-from evaluation.runs import answering, execution, judging, queue
+from evaluation.runs import execution, measurement, queue
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -32,7 +32,7 @@ from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.remembered import remembered
 
-REPLY_TO = answering.reply_to
+REPLY_TO = measurement.reply_to
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MEANING = NamedProfile("meaning", BY_MEANING)
@@ -97,7 +97,7 @@ def interrupting(monkeypatch, at: int, act) -> list[str]:
             await sync_to_async(act)()
         return await REPLY_TO(question, filters, profile)
 
-    monkeypatch.setattr(answering, "reply_to", reply_to)
+    monkeypatch.setattr(measurement, "reply_to", reply_to)
     return asked
 
 
@@ -406,7 +406,7 @@ def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> 
 def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model, judge) -> None:
     answers.questions.exclude(text=PUMP).delete()
     filters = SearchFilters(collections=(answers.collection_id,))
-    sources = async_to_sync(answering.reply_to)(PUMP, filters, MEANING).searched.sources
+    sources = async_to_sync(measurement.reply_to)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
     run = measured(answers)
     (result,) = run.answer_results.all()
@@ -443,7 +443,7 @@ def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, ju
     run = measured(answers)
     assert run.is_reliable
     assert all(result.judge_error and not result.judged for result in run.answer_results.all())
-    assert len(judge.requests) == judging.MOST_UNAVAILABLE
+    assert len(judge.requests) == measurement.MOST_UNAVAILABLE
     assert run.summary["judged"]["broken_off"] == 4
     assert run.summary["judged"]["metrics"] == {}
 

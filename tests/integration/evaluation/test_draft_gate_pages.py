@@ -12,13 +12,13 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from chat.models import Answer, Feedback
-from evaluation.admin.run_presentation import trend_chart
+from evaluation.admin.runs import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
 from evaluation.dashboard.scope import documents_never_cited, scope, scope_of
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import execution, queue
-from evaluation.runs.measures import measure_of
+from evaluation.runs.results import measure_of
 from evaluation.sets import building
 from retrieval.drafts import lifecycle
 from retrieval.models import Chunk, Collection, Document, Draft

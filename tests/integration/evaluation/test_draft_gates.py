@@ -14,7 +14,7 @@ from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
-from evaluation.runs import execution, queue, searching
+from evaluation.runs import execution, measurement, queue
 from evaluation.runs.results import compare
 from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
@@ -289,7 +289,7 @@ def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(eval
             lifecycle.resume(draft.pk)
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(measurement, "search", search)
     run = measured(evaluation_set, draft)
     assert (run.status, run.is_reliable) == ("done", False)
     assert "documents changed while it ran" in run.unreliable_reason

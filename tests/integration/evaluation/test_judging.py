@@ -13,10 +13,9 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import conf
-from evaluation.judgements import execution, judgement_queue
-from evaluation.judgements.budget import tokens_spent
-from evaluation.judges.exceptions import JudgeUnavailable
+from evaluation import conf, judgements
+from evaluation.judgements import tokens_spent
+from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.jobs import job
 from retrieval.jobs.sweep import sweep
@@ -42,8 +41,8 @@ def judged() -> Callable[..., Judgement]:
     """``judged(answer, judge)``: the judgement after one attempt."""
 
     def _judged(answer: Answer, judge: str, reference: str = "") -> Judgement:
-        (judgement,) = judgement_queue.request(answer, judges=[judge], reference=reference)
-        return execution.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
+        (judgement,) = judgements.request(answer, judges=[judge], reference=reference)
+        return judgements.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
 
     return _judged
 
@@ -72,14 +71,14 @@ def test_a_finished_answer_is_judged_once_by_each_judge(server, django_capture_o
 
 def test_without_a_judge_only_rules_are_asked(settings):
     assert not settings.JUDGE_MODEL
-    assert judgement_queue.planned_judges(completed_answer()) == ["offline"]
+    assert judgements.planned_judges(completed_answer()) == ["offline"]
     settings.EVALUATE_ANSWERS = False
-    assert judgement_queue.planned_judges(completed_answer()) == []
+    assert judgements.planned_judges(completed_answer()) == []
 
 
 def test_an_answer_that_repeats_another_is_not_paid_for_again(server):
     first = completed_answer()
-    assert judgement_queue.planned_judges(completed_answer(repeats=first)) == ["offline"]
+    assert judgements.planned_judges(completed_answer(repeats=first)) == ["offline"]
 
 
 def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings, server):
@@ -208,9 +207,9 @@ def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, ju
         assert (judgement.status, judgement.attempts) == (Judgement.Status.QUEUED, attempt)
         assert "HTTP 503" in judgement.error
         pauses.append((judgement.retry_at - timezone.now()).total_seconds())
-        assert execution.judge(judgement.pk) is None, "not before its time"
+        assert judgements.judge(judgement.pk) is None, "not before its time"
         due(judgement)
-        judgement = execution.judge(judgement.pk)
+        judgement = judgements.judge(judgement.pk)
     assert 8 < pauses[0] <= 10 < 28 < pauses[1] <= 30
     assert (judgement.status, judgement.attempts) == (Judgement.Status.FAILED, 3)
     assert "HTTP 503" in judgement.error
@@ -224,7 +223,7 @@ def test_a_judge_that_comes_back_turns_the_error_into_a_score(server, judged):
     judgement = judged(completed_answer(), "model")
     server.status = 200
     due(judgement)
-    judgement = execution.judge(judgement.pk)
+    judgement = judgements.judge(judgement.pk)
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
     assert scores_of(judgement)["faithfulness"] == 0.5
     assert not judgement.scores.exclude(error="").exists()
@@ -239,7 +238,7 @@ def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(serve
     asked = len(server.requests)
     del server.judged["Claims"]
     due(judgement)
-    judgement = execution.judge(judgement.pk)
+    judgement = judgements.judge(judgement.pk)
     assert judgement.status == Judgement.Status.DONE
     assert set(server.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
 
@@ -255,14 +254,14 @@ def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measure
     assert (other.status, other.scores.count()) == (Judgement.Status.SKIPPED, 0)
     assert len(server.requests) == 5
     JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
-    assert judgement_queue.request_again(Judgement.objects.filter(pk=other.pk)) == 1
-    assert execution.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
+    assert judgements.request_again(Judgement.objects.filter(pk=other.pk)) == 1
+    assert judgements.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
 
 
 def test_a_missing_judge_is_an_error_with_its_reason(judged, settings):
     settings.EVALUATE_WITH_MODEL = True
     answer = completed_answer()
-    assert "model" in judgement_queue.planned_judges(answer)
+    assert "model" in judgements.planned_judges(answer)
     judgement = judged(answer, "model")
     assert judgement.error == "No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL."
     assert not judgement.scores.exists()
@@ -281,7 +280,7 @@ def test_an_unforeseen_error_is_told_and_tried_again(server, judged, monkeypatch
     def broken(*_: object) -> None:
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(execution, "case_of", broken)
+    monkeypatch.setattr(judgements, "case_of", broken)
     judgement = judged(completed_answer(), "model")
     assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
 
@@ -294,26 +293,26 @@ def test_an_unforeseen_error_is_told_and_tried_again(server, judged, monkeypatch
 def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy_with_it(server, free_requests):
     server.free_requests = free_requests
     server.is_open.clear()
-    (judgement,) = judgement_queue.request(completed_answer(), judges=["model"])
+    (judgement,) = judgements.request(completed_answer(), judges=["model"])
 
     def work() -> None:
         try:
-            execution.judge(judgement.pk)
+            judgements.judge(judgement.pk)
         finally:
             connection.close()
 
     busy = threading.Thread(target=work)
     busy.start()
     wait_until(lambda: len(server.requests) > free_requests, 60, "the request that is held")
-    assert execution.judge(judgement.pk) is None, "one worker at a time"
-    judgement_queue.request_again(Judgement.objects.filter(pk=judgement.pk))
+    assert judgements.judge(judgement.pk) is None, "one worker at a time"
+    judgements.request_again(Judgement.objects.filter(pk=judgement.pk))
     server.is_open.set()
     busy.join(20)
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
     assert not judgement.scores.exists()
     assert len(server.requests) == free_requests + 1, "without its lease it pays for nothing more"
-    assert execution.judge(judgement.pk).status == Judgement.Status.DONE
+    assert judgements.judge(judgement.pk).status == Judgement.Status.DONE
 
 
 def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
@@ -327,14 +326,14 @@ def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
     asked = len(server.requests)
     assert sweep(Judgement) == 1
     assert sweep(Judgement) == 0, "a worker was told already"
-    judgement = execution.judge(judgement.pk)
+    judgement = judgements.judge(judgement.pk)
     assert (judgement.status, judgement.attempts) == (Judgement.Status.DONE, 2)
     assert Score.objects.filter(pk=kept.pk, created_at=kept.created_at).exists()
     assert "Claims" not in server.forms[asked:]
 
 
 def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
-    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
     Judgement.objects.update(
         status=Judgement.Status.RUNNING,
         lease="12345678123456781234567812345678",
@@ -348,7 +347,7 @@ def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
 
 
 def test_what_the_broker_lost_is_sent_again(settings):
-    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
     long_ago = timezone.now() - timedelta(hours=1)
     Judgement.objects.update(created_at=long_ago, enqueued_at=timezone.now())
     assert sweep(Judgement) == 0
@@ -364,7 +363,7 @@ def test_a_broker_that_is_away_holds_no_answer_back(django_capture_on_commit_cal
     app.conf.broker_url = "redis://127.0.0.1:9/0"
     app._pool = app.amqp._producer_pool = None
     with django_capture_on_commit_callbacks(execute=True):
-        (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+        (judgement,) = judgements.request(completed_answer(), judges=["offline"])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.enqueued_at) == (Judgement.Status.QUEUED, None)
 
@@ -372,26 +371,26 @@ def test_a_broker_that_is_away_holds_no_answer_back(django_capture_on_commit_cal
 def test_an_answer_whose_web_process_died_is_found(server):
     now = timezone.now()
     forgotten = completed_answer(completed_at=now - timedelta(minutes=10))
-    judgement_queue.request(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])
+    judgements.request(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])
     completed_answer(completed_at=now)
     completed_answer(completed_at=now - timedelta(days=3))
     completed_answer(completed_at=now - timedelta(minutes=10), status=Answer.Status.STOPPED)
-    assert judgement_queue.request_forgotten() == 1
+    assert judgements.request_forgotten() == 1
     assert Judgement.objects.filter(answer=forgotten).count() == 2
-    assert judgement_queue.request_forgotten() == 0
+    assert judgements.request_forgotten() == 0
 
 
 def test_answers_that_no_judge_is_planned_for_keep_no_forgotten_one_waiting(settings, monkeypatch):
     settings.EVALUATE_ANSWERS = False
     settings.EVALUATE_WITH_MODEL = True
     settings.JUDGE_SAMPLE_RATE = 0.3
-    monkeypatch.setattr(judgement_queue, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(judgements, "MOST_AT_ONCE", 3)
     monkeypatch.setattr(job, "send", lambda _task, _pk: None)
     made = [completed_answer(completed_at=timezone.now() - timedelta(minutes=10)) for _ in range(20)]
     sampled = {answer.pk for answer in made if conf.is_sampled(answer.pk)}
     assert 0 < len(sampled) < 20
     for _time in range(10):
-        assert judgement_queue.request_forgotten() <= 3
+        assert judgements.request_forgotten() <= 3
     assert set(Judgement.objects.values_list("answer", flat=True)) == sampled
 
 
@@ -399,7 +398,7 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # A worker is faster than the process that told it.
-    monkeypatch.setattr(job, "send", lambda _task, pk: execution.judge(pk))
+    monkeypatch.setattr(job, "send", lambda _task, pk: judgements.judge(pk))
     job.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)
@@ -425,7 +424,7 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     ],
 )
 def test_the_table_itself_refuses_what_is_no_score(values):
-    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
     with pytest.raises(IntegrityError), transaction.atomic():
         Score.objects.create(judgement=judgement, metric="groundedness", **values)
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.judgements import execution, judgement_queue
+from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judged_answers import completed_answer
 
@@ -27,7 +27,7 @@ def admin(client, admin_user):
 
 @pytest.fixture
 def judgement() -> Judgement:
-    (judgement,) = judgement_queue.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
+    (judgement,) = judgements.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
     return judgement
 
 
@@ -41,7 +41,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
     finished(judgement, status="done")
     Score.objects.create(judgement=judgement, metric="groundedness", score=0.25, threshold=0.5, reason="Low.")
     failed = finished(
-        judgement_queue.request(completed_answer(), judges=["model"])[0], status="failed", error=f"Down {EVIL}"
+        judgements.request(completed_answer(), judges=["model"])[0], status="failed", error=f"Down {EVIL}"
     )
     Score.objects.create(judgement=failed, metric="faithfulness", error="The server is away.")
     page = admin.get(CHANGELIST).content.decode()
@@ -55,7 +55,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
 
 def test_the_list_costs_the_same_number_of_queries_however_long(admin, django_assert_max_num_queries):
     for _ in range(12):
-        judgement_queue.request(completed_answer(), judges=["offline", "model"])
+        judgements.request(completed_answer(), judges=["offline", "model"])
     with django_assert_max_num_queries(17):
         admin.get(CHANGELIST)
 
@@ -63,7 +63,7 @@ def test_the_list_costs_the_same_number_of_queries_however_long(admin, django_as
 def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgement):
     judgement.answer.text = "The pump weighs 3450 grams [1]. It was built in 1987 [1]."
     judgement.answer.save()
-    execution.judge(judgement.pk)
+    judgements.judge(judgement.pk)
     page = admin.get(reverse("admin:evaluation_judgement_change", args=[judgement.pk])).content.decode()
     assert "It was built in 1987" in page
     assert "number" in page
@@ -72,8 +72,8 @@ def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgem
 
 
 def test_the_page_of_an_answer_shows_its_judgements(admin, judgement):
-    execution.judge(judgement.pk)
-    finished(judgement_queue.request(judgement.answer, judges=["model"])[0], status="failed", error="It was away.")
+    judgements.judge(judgement.pk)
+    finished(judgements.request(judgement.answer, judges=["model"])[0], status="failed", error="It was away.")
     page = admin.get(reverse("admin:chat_answer_change", args=[judgement.answer_id])).content.decode()
     assert "groundedness" in page
     assert "It was away." in page
@@ -81,7 +81,7 @@ def test_the_page_of_an_answer_shows_its_judgements(admin, judgement):
 
 
 def test_an_admin_has_an_answer_judged_again(admin, judgement, django_capture_on_commit_callbacks):
-    execution.judge(judgement.pk)
+    judgements.judge(judgement.pk)
     with django_capture_on_commit_callbacks(execute=True):
         response = admin.post(CHANGELIST, {"action": "judge_again", "_selected_action": [judgement.pk]}, follow=True)
     assert [str(message) for message in response.context["messages"]] == ["1 answer will be judged again."]
@@ -150,7 +150,7 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     before = panel(admin, judgement.answer)
     assert "pending" in before
     assert "hx-get" in before
-    execution.judge(judgement.pk)
+    judgements.judge(judgement.pk)
     after = panel(admin, judgement.answer)
     assert "groundedness (rules)" in after
     assert "pending" not in after

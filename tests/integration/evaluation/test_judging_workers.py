@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation.judgements import judgement_queue
+from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.jobs.sweep import BEGUN_WITHIN, sweep
 from tests.support.judge_server import JudgeServer, judge_server
@@ -129,7 +129,7 @@ def test_a_judge_that_is_down_is_shown_as_an_error_until_it_is_back(
 ) -> None:
     server.status = 503
     answer = completed_answer()
-    judgement_queue.request(answer, judges=["model"])
+    judgements.request(answer, judges=["model"])
     workers.running()
     wait_until(lambda: Judgement.objects.exclude(error="").exists(), 60, "the error")
     judgement = Judgement.objects.get()

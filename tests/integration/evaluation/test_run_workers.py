@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
-from evaluation.runs.measures import results_of
 from evaluation.runs.queue import request_run
+from evaluation.runs.results import results_of
 from evaluation.sets.building import expect
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk

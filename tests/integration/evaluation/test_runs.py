@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
-from evaluation.runs import execution, queue, searching
+from evaluation.runs import execution, measurement, queue
 from evaluation.runs.results import compare, interval_of
 from retrieval.jobs.sweep import sweep
 from retrieval.models import CollectionStatistics
@@ -46,7 +46,7 @@ def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
             raise error
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(measurement, "search", search)
     return asked
 
 
@@ -122,7 +122,7 @@ def test_a_corpus_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_
             CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(measurement, "search", search)
     run = measured(evaluation_set, WORDS)
     assert run.status == "done"
     assert "documents changed while it ran" in run.unreliable_reason
@@ -256,7 +256,7 @@ def test_a_worker_that_lost_its_lease_writes_nothing_more(evaluation_set, monkey
             EvaluationRun.objects.update(lease="1" * 32)
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(measurement, "search", search)
     assert execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.asked, run.results.count()) == ("running", 2, 2)
@@ -270,7 +270,7 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
             assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 1
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(measurement, "search", search)
     assert execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.results.count()) == ("cancelled", 2)

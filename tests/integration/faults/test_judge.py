@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer
-from evaluation.judgements import execution, judgement_queue
+from evaluation import judgements
 from evaluation.models import Judgement, Score
 from ragsite.readiness.views import _judgements
 from tests.support.faults import FAULTS
@@ -67,8 +67,8 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
 ) -> None:
     break_it(server, settings, fault)
     answer = completed_answer()
-    (judgement,) = judgement_queue.request(answer, judges=["model"])
-    execution.judge(judgement.pk)
+    (judgement,) = judgements.request(answer, judges=["model"])
+    judgements.judge(judgement.pk)
     judgement.refresh_from_db()
     if fault != "slow":
         assert judgement.status == Judgement.Status.QUEUED
@@ -78,7 +78,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
         assert _judgements()["model", "queued"] == 1
         break_it(server, settings, "")
         Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
-        execution.judge(judgement.pk)
+        judgements.judge(judgement.pk)
         judgement.refresh_from_db()
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
     assert judgement.scores.get(metric="faithfulness").score == 0.5

@@ -11,9 +11,8 @@ import pytest
 from chat.types import ContextSource
 from evaluation.judges.deepeval_adapter import deepeval_case
 from evaluation.judges.deepeval_judge import DeepEvalJudge
-from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from evaluation.judges.judge_model import JudgeModel
-from evaluation.judges.types import Case
+from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from retrieval.search.context import ContextBlock, Passage
 from tests.support.judge_server import JudgeServer, judge_server
 

@@ -1,0 +1,344 @@
+"""What has to be measured before a search profile or a draft of documents is published, and after documents changed.
+
+A gate compares two runs: one of what is to be published, one of what readers meet. It never says that something is
+good: it says that it is not significantly worse on the questions of its set. With few questions the interval is wide,
+and little is ever significant; the pages show it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from evaluation.figures import fixed
+from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy, RunKind
+from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
+from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
+from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.statistics.intervals import is_loss
+from retrieval.gates import Objection
+from retrieval.models import Collection, Document, Draft, SearchProfileVersion
+from retrieval.ranking.profile_json import to_json
+from retrieval.search.profiles import NamedProfile, active_profile, named
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+class Verdict(StrEnum):
+    """What a gate says of a version or of a draft."""
+
+    IN_FORCE = "in force"
+    PASSED = "passed"
+    WORSE = "worse"
+    RUNNING = "running"
+    BEING_READ = "being read"
+    NOT_MEASURED = "not measured"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class GateSubject:
+    """What a run of one side asks, and with what: the documents in service, or those of a draft."""
+
+    name: str
+    profile: NamedProfile
+    draft: Draft | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class GateCheck:
+    """A gate's verdict on ``candidate``, and the runs that it rests on, as far as there are any.
+
+    ``in_force`` is what readers meet now. ``failure`` is what the last run of either said, when it did not succeed.
+    """
+
+    policy: GatePolicy
+    candidate: GateSubject
+    in_force: GateSubject
+    verdict: Verdict
+    run: EvaluationRun | None = None
+    baseline: EvaluationRun | None = None
+    comparison: RunComparison | None = None
+    failure: str = ""
+
+    @property
+    def objects(self) -> bool:
+        return self.verdict not in (Verdict.IN_FORCE, Verdict.PASSED)
+
+
+def check(policy: GatePolicy, subject: SearchProfileVersion | Draft) -> GateCheck:
+    """What the gate says of publishing the version, or the draft, now.
+
+    A version is held against what is in force, on the documents in service; a draft's documents are held against
+    those, with what is in force. It compares runs on the documents and the questions as they are: what was measured
+    before either changed does not count. Raises: ImproperProfile when the version cannot be read.
+    """
+    now = active_profile()
+    if isinstance(subject, Draft):
+        candidate = GateSubject(str(subject.working_copy or subject), now, subject)
+        in_force = GateSubject(str(subject.collection), now)
+        if documents_being_read(subject.working_copy_id):
+            return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
+    else:
+        candidate, in_force = GateSubject(str(subject), named(subject)), GateSubject(str(now), now)
+        if to_json(candidate.profile.settings) == to_json(now.settings):
+            return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
+    return _compare(policy, candidate, in_force)
+
+
+def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) -> GateCheck:
+    kind = kind_of(policy)
+    questions = measured_questions(policy.evaluation_set, kind)
+    if not questions:
+        return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
+    asked = fingerprint(questions, kind)
+    run, baseline = (current_run(policy, side, asked) for side in (candidate, in_force))
+    if run is not None and baseline is not None:
+        comparison = compare(run, baseline, policy.metric)
+        if comparison.difference is None:
+            # Both were asked, but no question expects what the metric tells of.
+            return GateCheck(policy, candidate, in_force, Verdict.EMPTY, run, baseline, comparison)
+        verdict = Verdict.WORSE if is_worse(policy, comparison) else Verdict.PASSED
+        return GateCheck(policy, candidate, in_force, verdict, run, baseline, comparison)
+    missing = [side for side, found in ((candidate, run), (in_force, baseline)) if found is None]
+    waiting = [runs_of(policy, side).filter(status__in=UNFINISHED).exists() for side in missing]
+    last = [runs_of(policy, side).first() for side in missing]
+    return GateCheck(
+        policy,
+        candidate,
+        in_force,
+        Verdict.RUNNING if all(waiting) else Verdict.NOT_MEASURED,
+        run,
+        baseline,
+        failure=" ".join(one.error or one.unreliable_reason for one in last if one is not None).strip(),
+    )
+
+
+def request_runs(
+    policy: GatePolicy, subject: SearchProfileVersion | Draft, by: AbstractBaseUser | AnonymousUser | None = None
+) -> list[EvaluationRun]:
+    """The runs that the gate lacks for its verdict, for a worker to measure; none when it has them.
+
+    Raises: ImproperProfile, EvaluationError for a draft that no run can be asked for.
+    """
+    checked = check(policy, subject)
+    if checked.verdict is not Verdict.NOT_MEASURED:
+        return []
+    missing = [
+        *([checked.candidate] if checked.run is None else []),
+        *([checked.in_force] if checked.baseline is None else []),
+    ]
+    kind, trigger = kind_of(policy), EvaluationRun.Trigger.GATE
+    return [
+        request_run(policy.evaluation_set, side.profile, kind=kind, draft=side.draft, trigger=trigger, by=by)
+        for side in missing
+    ]
+
+
+def kind_of(policy: GatePolicy) -> RunKind:
+    """The kind of run that measures what the gate asks for."""
+    return KIND_OF_MEASURE[policy.metric]
+
+
+def is_worse(policy: GatePolicy, comparison: RunComparison) -> bool:
+    """Whether the questions became worse by more than the largest allowed loss, beyond chance."""
+    changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
+    return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
+
+
+def documents_being_read(collection_id: int | None) -> bool:
+    """Whether documents of the collection wait to be read, or are."""
+    unread = (Document.Status.PENDING, Document.Status.PROCESSING)
+    return Document.objects.filter(collection=collection_id, status__in=unread).exists()
+
+
+def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
+    """Runs of the kind that the gate asks for, of the same documents with the same settings, whatever these were
+    called, newest first."""
+    return EvaluationRun.objects.filter(
+        evaluation_set=policy.evaluation_set_id,
+        draft=side.draft,
+        kind=kind_of(policy),
+        settings=to_json(side.profile.settings),
+    )
+
+
+def current_run(policy: GatePolicy, side: GateSubject, asked: str) -> EvaluationRun | None:
+    """The newest reliable run of these questions on the side's documents as they are now."""
+    collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
+    if collection is None:
+        return None
+    return (
+        runs_of(policy, side)
+        .filter(
+            status=EvaluationRun.Status.DONE,
+            unreliable_reason="",
+            fingerprint=asked,
+            corpus_version=corpus_version(collection),
+            conditions=conditions(kind_of(policy)),
+        )
+        .first()
+    )
+
+
+_POLICIES = GatePolicy.objects.select_related("evaluation_set__collection")
+
+
+def guards(collection: Collection) -> bool:
+    """Whether the collection's documents change by drafts alone, because a gate is asked before."""
+    return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
+
+
+def objections_to(version: SearchProfileVersion) -> Iterator[Objection]:
+    """Why the gates that are required for publishing would not publish the version, a reason each."""
+    for policy in _POLICIES.filter(required_for_publishing=True):
+        checked = check(policy, version)
+        if checked.objects:
+            address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, version.pk])
+            yield Objection(reason_of(checked), address)
+
+
+def objections_to_draft(draft: Draft) -> Iterator[Objection]:
+    """Why the gates that guard the draft's collection would not publish the draft, a reason each."""
+    for policy in _POLICIES.filter(required_for_documents=True, evaluation_set__collection=draft.collection_id):
+        checked = check(policy, draft)
+        if checked.objects:
+            address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
+            yield Objection(reason_of(checked), address)
+
+
+def reason_of(checked: GateCheck) -> str:
+    """The verdict in a sentence."""
+    names = {
+        "set": checked.policy.evaluation_set,
+        "candidate": checked.candidate,
+        "in_force": checked.in_force,
+        "metric": checked.policy.get_metric_display(),
+    }
+    if checked.comparison is not None and (difference := checked.comparison.difference) is not None:
+        numbers = {
+            "difference": fixed(difference.mean, 3, signed=True),
+            "interval": f"{fixed(difference.low, 3, signed=True)} … {fixed(difference.high, 3, signed=True)}",
+            "allowed": fixed(checked.policy.largest_loss, 3),
+        }
+        told = (
+            _t(
+                "%(set)s: %(candidate)s is significantly worse than %(in_force)s: %(metric)s %(difference)s "
+                "(%(interval)s), allowed is a loss of %(allowed)s."
+            )
+            if checked.verdict is Verdict.WORSE
+            else _t(
+                "%(set)s: %(candidate)s is not significantly worse than %(in_force)s: %(metric)s %(difference)s "
+                "(%(interval)s), allowed is a loss of %(allowed)s."
+            )
+        )
+        return told % (names | numbers)
+    return {
+        Verdict.IN_FORCE: _t("%(set)s: %(candidate)s has the settings that are in force."),
+        Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured.")
+        if kind_of(checked.policy) == RunKind.SEARCH
+        else _t("%(set)s: no question says what “%(metric)s” tells of, so nothing can be measured."),
+        Verdict.RUNNING: _t("%(set)s: %(candidate)s is being measured."),
+        Verdict.BEING_READ: _t("%(set)s: documents of %(candidate)s are still being read."),
+    }.get(
+        checked.verdict,
+        _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the documents as they are now."),
+    ) % names
+
+
+logger = logging.getLogger(__name__)
+
+# A watched collection whose run failed is left alone for so long.
+TRIED_AGAIN_AFTER = timedelta(hours=1)
+
+
+def watch() -> int:
+    """Have measured what is in force on each watched set whose documents changed and have been read since.
+
+    Returns how many runs were asked for.
+    """
+    asked = 0
+    profile = active_profile()
+    in_force = GateSubject(str(profile), profile)
+    for policy in GatePolicy.objects.filter(watches_corpus=True).select_related("evaluation_set"):
+        evaluation_set = policy.evaluation_set
+        kind = kind_of(policy)
+        questions = measured_questions(evaluation_set, kind)
+        runs = runs_of(policy, in_force)
+        if (
+            not questions
+            or documents_being_read(evaluation_set.collection_id)
+            or runs.filter(status__in=UNFINISHED).exists()
+            or runs.filter(
+                status=EvaluationRun.Status.FAILED, finished_at__gt=timezone.now() - TRIED_AGAIN_AFTER
+            ).exists()
+            or current_run(policy, in_force, fingerprint(questions, kind)) is not None
+        ):
+            continue
+        request_run(evaluation_set, profile, kind=kind, trigger=EvaluationRun.Trigger.CORPUS)
+        asked += 1
+    return asked
+
+
+def examine(run: EvaluationRun) -> CorpusAlert | None:
+    """The alert that the run gives, saved: what is in force does significantly worse than before documents changed.
+
+    None for a run of a draft, of anything else, of a set that nobody watches, of a kind that its gate does not ask for,
+    or without an earlier one of the same settings and questions on other documents. It is compared with the last of
+    these.
+    """
+    if run.draft_id is not None:
+        return None
+    policy = GatePolicy.objects.filter(evaluation_set=run.evaluation_set_id, watches_corpus=True).first()
+    if policy is None or kind_of(policy) != run.kind or to_json(active_profile().settings) != run.settings:
+        return None
+    baseline = (
+        EvaluationRun.objects.filter(
+            pk__lt=run.pk,
+            evaluation_set=run.evaluation_set_id,
+            draft=None,
+            kind=run.kind,
+            settings=run.settings,
+            fingerprint=run.fingerprint,
+            conditions=run.conditions,
+            status=EvaluationRun.Status.DONE,
+            unreliable_reason="",
+        )
+        .exclude(corpus_version=run.corpus_version)
+        .first()
+    )
+    if baseline is None:
+        return None
+    comparison = compare(run, baseline, policy.metric)
+    difference = comparison.difference
+    if difference is None or not is_worse(policy, comparison):
+        return None
+    logger.warning("%s does worse since documents changed: %s %+.3f.", policy, policy.metric, difference.mean)
+    return CorpusAlert.objects.get_or_create(
+        run=run,
+        defaults={
+            "policy": policy,
+            "baseline": baseline,
+            "difference": difference.mean,
+            "low": difference.low,
+            "high": difference.high,
+        },
+    )[0]
+
+
+def open_alerts() -> QuerySet[CorpusAlert]:
+    """What nobody has marked as seen, the newest first."""
+    return CorpusAlert.objects.filter(acknowledged_at=None)

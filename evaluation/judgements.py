@@ -1,0 +1,306 @@
+"""Judging answers in the background: which answers wait for a judge, the tokens that it may use, and one judgement.
+
+A judgement's row is its job (see `retrieval.jobs`). A worker leases it and stores each score as it comes; what a killed
+worker had measured stays, and its successor measures the rest. An error is stored as an error, tried again later each
+time, and never turned into a number. :func:`request_forgotten` finds the answers whose web process died before it
+could ask for a judgement.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import islice
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.dispatch import receiver
+from django.utils import timezone
+
+from chat.debugging.scores import PanelScore
+from chat.generators.extractive import NAME as EXTRACTIVE
+from chat.models import Answer
+from chat.signals import answer_completed
+from chat.types import ContextSource
+from evaluation import conf
+from evaluation.judges.types import (
+    Case,
+    JudgeBudgetSpent,
+    JudgeError,
+    JudgeUnavailable,
+    NotMeasurable,
+    UnusableJudgement,
+)
+from evaluation.models import Judgement, JudgeUsage, Score
+from evaluation.models.job import EvaluationJob
+from retrieval.exceptions import LeaseLost
+from retrieval.jobs.heartbeat import heartbeat
+from retrieval.jobs.job import enqueue_on_commit, is_due
+from retrieval.jobs.lease import acquire
+from retrieval.resilience.commits import not_waiting
+from retrieval.search.context import ContextBlock, Passage
+
+# A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
+LONGEST_SECONDS = 15 * 60.0
+
+
+def tokens_spent(day: date | None = None) -> int:
+    """Tokens consumed on a day, by default today."""
+    usage = JudgeUsage.objects.filter(day=day or timezone.localdate()).first()
+    return usage.total_tokens if usage is not None else 0
+
+
+def require_tokens() -> None:
+    """Raises: BudgetSpent when the day's tokens for judging are consumed."""
+    budget = settings.JUDGE_DAILY_BUDGET_TOKENS
+    if budget and tokens_spent() >= budget:
+        raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
+
+
+def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
+    """Counts the tokens on the day; returns the update that counts them on a row of the same fields."""
+    consumed = {
+        "prompt_tokens": F("prompt_tokens") + prompt_tokens,
+        "completion_tokens": F("completion_tokens") + completion_tokens,
+    }
+    day = timezone.localdate()
+    if not JudgeUsage.objects.filter(day=day).update(**consumed):
+        JudgeUsage.objects.get_or_create(day=day)
+        JudgeUsage.objects.filter(day=day).update(**consumed)
+    return consumed
+
+
+class JobMeter:
+    """Implements ``Meter`` for a leased job: tokens count on the day at once, those of a killed worker too."""
+
+    def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
+        self._job = job
+        self._longest_seconds = longest_seconds
+        self._deadline = time.monotonic() + longest_seconds
+
+    def check(self) -> None:
+        if not self._job.held().exists():
+            raise LeaseLost(f"{self._job.job_name} is no longer leased to this process.")
+        if time.monotonic() > self._deadline:
+            raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")
+        require_tokens()
+
+    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
+        consumed = spend(prompt_tokens, completion_tokens)
+        if isinstance(self._job, Judgement):
+            self._job.write(**consumed)
+
+
+FORGOTTEN_AFTER = timedelta(minutes=2)
+FORGOTTEN_UP_TO = timedelta(days=1)
+MOST_AT_ONCE = 500
+
+
+def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: str = "") -> list[Judgement]:
+    """The answer's judgements, to be made by a worker; those that were there before are left as they are.
+
+    ``judges`` are by default those that the settings ask for. With an expected answer as ``reference``, the passages
+    are judged against it as well.
+    """
+    wanted = planned_judges(answer) if judges is None else judges
+    Judgement.objects.bulk_create(
+        (Judgement(answer=answer, judge=judge, reference=reference) for judge in wanted), ignore_conflicts=True
+    )
+    judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
+    waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
+    enqueue_on_commit(Judgement, waiting)
+    return judgements
+
+
+def planned_judges(answer: Answer) -> list[str]:
+    """The judges that an answer gets unasked. The model judges a sample, and no answer that only repeats another."""
+    judges = []
+    if settings.EVALUATE_ANSWERS:
+        judges.append(Judgement.Judge.OFFLINE.value)
+    if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
+        judges.append(Judgement.Judge.MODEL.value)
+    return judges
+
+
+def request_again(judgements: QuerySet[Judgement]) -> int:
+    """Have these judged from the start, by the judge as it is configured now; returns how many.
+
+    A worker busy with one of them loses its lease.
+    """
+    with transaction.atomic():
+        ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
+        Score.objects.filter(judgement__in=ids).delete()
+        Judgement.objects.filter(pk__in=ids).update(
+            **Judgement.restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
+        )
+        enqueue_on_commit(Judgement, ids)
+    return len(ids)
+
+
+def request_forgotten() -> int:
+    """Have judged what was answered of late and has no judgement; returns how many answers that were."""
+    now = timezone.now()
+    forgotten = Answer.objects.filter(
+        ~Exists(Judgement.objects.filter(answer=OuterRef("pk"))),
+        status=Answer.Status.COMPLETED,
+        completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
+    ).only("pk", "repeats")
+    # What no judge is planned for stays without a judgement, and must not stand before the others for ever.
+    wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned_judges(answer))
+    return sum(bool(request(answer)) for answer in islice(wanted, MOST_AT_ONCE))
+
+
+logger = logging.getLogger(__name__)
+
+
+def judge(judgement_id: int) -> Judgement | None:
+    """The judgement, taken as far as it goes; None when there was nothing to lease, or the lease was lost.
+
+    Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
+    """
+    waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
+    judgement = acquire(waiting, judgement_id, status=Judgement.RUNNING)
+    if judgement is None:
+        return None
+    try:
+        with heartbeat(judgement):
+            _measure(judgement)
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except JudgeBudgetSpent as error:
+        judgement.end(Judgement.Status.SKIPPED, str(error))
+    except JudgeError as error:
+        judgement.retry(str(error))
+    except Exception as error:
+        logger.exception("Answer %s could not be judged.", judgement.answer_id)
+        judgement.retry(f"{type(error).__name__}: {error}")
+    judgement.refresh_from_db()
+    return judgement
+
+
+def _measure(judgement: Judgement) -> None:
+    """Measure what has not been measured yet. Raises: JudgeError, which says what could not be."""
+    case = case_of(judgement.answer, judgement.reference)
+    judge = conf.judge(judgement.judge, JobMeter(judgement))
+    judgement.write(judge_name=judge.name)
+    metrics = judge.metrics(case)
+    if not metrics:
+        judgement.end(Judgement.Status.SKIPPED, "There is nothing to judge: the answer refuses, without any source.")
+        return
+    measured = set(judgement.scores.filter(score__isnull=False).values_list("metric", flat=True))
+    problems: list[str] = []
+    another_attempt_helps = False
+    for metric in metrics:
+        if metric in measured:
+            continue
+        started = time.perf_counter()
+        try:
+            result = judge.measure(metric, case)
+        except JudgeBudgetSpent:
+            raise
+        except JudgeError as error:
+            _save(judgement, metric, started, score=None, error=str(error))
+            problems.append(f"{Score.Metric(metric).label}: {error}")
+            another_attempt_helps = another_attempt_helps or not isinstance(error, NotMeasurable)
+            if not isinstance(error, UnusableJudgement):
+                break
+        else:
+            _save(
+                judgement,
+                metric,
+                started,
+                score=result.score,
+                error="",
+                reason=result.reason,
+                threshold=result.threshold,
+                details=list(result.details),
+            )
+    if another_attempt_helps:
+        raise JudgeError(" ".join(problems))
+    judgement.end(Judgement.Status.FAILED if problems else Judgement.Status.DONE, " ".join(problems))
+
+
+def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> None:
+    """Raises: LeaseLost; then nothing is written."""
+    milliseconds = (time.perf_counter() - started) * 1000
+    with transaction.atomic():
+        judgement.lock()
+        Score.objects.update_or_create(
+            judgement=judgement, metric=metric, defaults={**values, "milliseconds": round(milliseconds, 1)}
+        )
+
+
+def case_of(answer: Answer, reference: str = "") -> Case:
+    """The answer with the question as it was answered, and its sources as they were then; blank sources are left out.
+
+    The documents may have changed since: it is judged by what it was made from.
+    """
+    return Case(
+        question=answer.standing_alone,
+        answer=answer.text,
+        sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
+        refused=answer.refused,
+        reference=reference,
+        is_quoted=answer.generator == EXTRACTIVE,
+    )
+
+
+def _source(saved: Mapping[str, Any]) -> ContextSource:
+    """The source from its saved form (``chat.streaming.payloads.source``), its block one passage."""
+    passage = Passage(
+        chunk_id=saved["chunk_id"],
+        document_id=saved["document"]["id"],
+        document_title=saved["document"]["title"],
+        document_url=saved["document"]["url"],
+        source="",
+        collection="",
+        ordinal=0,
+        start=saved["start"],
+        end=saved["end"],
+        page=saved["page"],
+        page_unit=saved.get("page_unit", "page"),
+        heading_path=tuple(saved["section"].split(" › ")) if saved["section"] else (),
+        content=saved["content"],
+        content_hash="",
+        token_count=0,
+    )
+    block = ContextBlock(
+        best=passage,
+        passages=(passage,),
+        content=saved["content"],
+        start=saved["start"],
+        end=saved["end"],
+        score=saved["score"],
+        tokens=0,
+    )
+    return ContextSource(saved["marker"], block)
+
+
+def scores_of_answer(answer: Answer) -> Iterator[PanelScore]:
+    """Each score or error that is there, the rules' before the model's, and a row for each judge not yet done."""
+    order = {judge.value: place for place, judge in enumerate(Judgement.Judge)}
+    judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
+    for judgement in sorted(judgements, key=lambda judgement: order[judgement.judge]):
+        judge = judgement.get_judge_display()
+        errors = 0
+        for score in judgement.scores.all():
+            errors += score.score is None
+            yield PanelScore(
+                f"{score.get_metric_display()} ({judge})", score=score.score, error=score.error, reason=score.reason
+            )
+        if not judgement.is_finished:
+            yield PanelScore(judge, reason=judgement.error, pending=True)
+        elif judgement.error and not errors:
+            yield PanelScore(judge, error=judgement.error)
+
+
+@receiver(answer_completed, dispatch_uid="evaluation.judge")
+def judge_completed_answer(answer: Answer, **_: Any) -> None:
+    # What a crash of the database takes back is found by `request_forgotten`.
+    with not_waiting():
+        request(answer)
