@@ -228,6 +228,10 @@ class BoostScore:
     contribution: float
 
 
+GIVEN_QUESTION = "question=given"
+"""The name of what a passage gains to which a curator gave the question."""
+
+
 @dataclass(frozen=True, slots=True)
 class RerankScore:
     """What the reranker said of one candidate.

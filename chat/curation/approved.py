@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +38,7 @@ from retrieval.rights.access import restrict
 from retrieval.search.context import AssembledContext, ContextBlock
 from retrieval.search.passages import load_passages
 from retrieval.search.trace import SearchTrace
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, Turn
 
 logger = logging.getLogger(__name__)
@@ -46,57 +46,13 @@ logger = logging.getLogger(__name__)
 NAME = "approved"
 """The generator, and in place of a search method what found the answer."""
 
-LEAST_LIKENESS = 0.9
-"""Of two questions, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 # Of the nearest wordings so many are looked at: the asker may not read the sources of the first.
 MOST_CANDIDATES = 5
 # A later question of a conversation with so few words seldom stands alone: only its very wording counts.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
-_KINDS = (
-    ("when", r"when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat"),
-    ("who", r"who|whom|whose|wie|wiens"),
-    ("where", r"where|waar|waarheen|waarvandaan"),
-    ("why", r"why|waarom"),
-    (
-        "how many",
-        r"how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
-        r"|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel)",
-    ),
-    ("how", r"how|hoe"),
-)
-_QUESTION_WORDS = tuple((kind, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for kind, words in _KINDS)
-_WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
-
-
-# What is asked ------------------------------------------------------------------------------------------------------
-
-
-def normalize(question: str) -> str:
-    """The words of a question in lower case, without punctuation: wordings that agree in it are the same."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
-    return " ".join(words) or " ".join(question.split())
-
-
-def ask_alike(one: str, other: str) -> bool:
-    """Whether two questions have the same question word (or none), and the same numbers and codes."""
-    return _kind(one) == _kind(other) and _codes(one) == _codes(other)
-
-
-def _kind(question: str) -> str:
-    found = [
-        (match.start(), place, kind)
-        for place, (kind, word) in enumerate(_QUESTION_WORDS)
-        if (match := word.search(question))
-    ]
-    return min(found)[2] if found else ""
-
-
-def _codes(question: str) -> frozenset[str]:
-    words = _WORD.findall(question.casefold())
-    return frozenset(word for word in words if any(character.isdigit() for character in word))
 
 
 def version_of(collections: Iterable[int]) -> list[Any]:

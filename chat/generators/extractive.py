@@ -59,11 +59,12 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
-    """The best source that has anything to quote, and the second one where it is nearly as good."""
+    """The best source that has anything to quote, and the second one where it is nearly as good. A passage
+    that a curator gave the question stands alone."""
     ranked = sorted(sources, key=lambda source: (-source.block.score, source.marker))
     best = list(islice(filter(places, ranked), 2))
     yield from best[:1]
-    if len(best) < 2:
+    if len(best) < 2 or "given" in evidence.features:
         return
     first, second = (evidence.closeness.get(source.marker) for source in best)
     if first is not None and second is not None and second >= first - NEARLY_AS_CLOSE:

@@ -24,7 +24,7 @@ from retrieval.dense.calibration import current_calibration
 from retrieval.dense.encoding import encode_query
 from retrieval.exceptions import RetrievalError
 from retrieval.text.language import detect_language
-from retrieval.types import Retriever
+from retrieval.types import GIVEN_QUESTION, Retriever
 
 if TYPE_CHECKING:
     from retrieval.dense.calibration import Calibration
@@ -99,7 +99,10 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         features["foreign_closeness"] = max(closeness.get(each.marker, 0.0) for each in foreign)
         of_these = sum(weight * features[name] for name, weight in WEIGHTS_OF_ANOTHER_LANGUAGE.items())
         logit = max(logit, intercept + of_these)
-    return Evidence(1.0 / (1.0 + math.exp(-logit)), features, by_words, closeness)
+    probability = 1.0 / (1.0 + math.exp(-logit))
+    if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
+        features["given"] = probability = 1.0
+    return Evidence(probability, features, by_words, closeness)
 
 
 def _foreign(question: str, sources: Sequence[ContextSource]) -> list[ContextSource]:
@@ -112,6 +115,11 @@ def _foreign(question: str, sources: Sequence[ContextSource]) -> list[ContextSou
 def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:
     """The evidence of what was found, by the calibration of the configured embedder."""
     return weigh(trace, sources, current_calibration())
+
+
+def _is_given(candidate: Candidate | None) -> bool:
+    """Whether a curator gave the question to this passage."""
+    return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
 def _cosine(candidate: Candidate) -> float | None:

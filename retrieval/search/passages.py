@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from retrieval.database.statements import fetch
+from retrieval.dense.calibration import current_calibration
+from retrieval.dense.encoding import encode_query
+from retrieval.exceptions import RetrievalError
 from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
 from retrieval.search.context import Passage
 from retrieval.text.blocks.rows import from_rows
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+
+logger = logging.getLogger(__name__)
 
 # A passage's fields, and where they stand.
 _FIELDS = {
@@ -46,6 +53,29 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
         "pk", "document__metadata", "document", "collection__slug"
     )
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
+
+
+def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
+    """Those of the chunks to which a curator gave this question, or one very like it.
+
+    Without an embedder, or a scale for its cosines, the wording alone counts.
+    """
+    edited = Chunk.objects.filter(pk__in=chunk_ids, questions_edited=True).order_by("pk")
+    given = list(edited.values_list("pk", "canonical_questions"))
+    asked = normalize(question)
+    found = {pk for pk, wordings in given if asked in map(normalize, wordings)}
+    calibration = current_calibration() if given and not found else None
+    if calibration is None:
+        return frozenset(found)
+    try:
+        vector = encode_query(question)
+        for pk, wordings in given:
+            alike = [wording for wording in wordings if ask_alike(question, wording)]
+            if any(calibration.likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike):
+                found.add(pk)
+    except RetrievalError as error:
+        logger.warning("A question was compared with those of passages by its words alone: %s", error)
+    return frozenset(found)
 
 
 def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:

@@ -37,7 +37,7 @@ from retrieval.ranking.fusion import RetrieverScores, add_searches, fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rights.access import some_await_vectors
-from retrieval.search.passages import load_metadata, load_passages
+from retrieval.search.passages import find_given, load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
@@ -75,6 +75,8 @@ SEARCH_WEIGHTS = (0.7, 0.3)
 FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 5, (0.4, 0.6)
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
+# What a passage gains to which a curator gave the question: more than any ranking can make up for.
+GIVEN = MetadataBoost("question", "given", 10.0)
 # Of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
@@ -205,7 +207,9 @@ def _search(
     watch.lap("scores")
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     codes = find_codes(searched) if reformulation is not None else frozenset()
-    ordered, rerank_trace = _order(answered, plan, {pk: codes.intersection(held) for pk, held in terms.items()}, watch)
+    named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
+    given = find_given(searched, terms) if reformulation is not None else frozenset()
+    ordered, rerank_trace = _order(answered, plan, named_codes, given, watch)
     candidates = _cut(ordered, plan, known, terms)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -328,9 +332,14 @@ def _answered(
 
 
 def _order(
-    searches: Sequence[_Search], plan: SearchPlan, codes: Mapping[int, AbstractSet[str]], watch: Stopwatch
+    searches: Sequence[_Search],
+    plan: SearchPlan,
+    codes: Mapping[int, AbstractSet[str]],
+    given: AbstractSet[int],
+    watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata and by the question's ``codes``, and reranked."""
+    """The candidates, best first: fused, boosted by their metadata and by the question's ``codes``, and reranked.
+    Those to which the question was ``given`` come first."""
     tuned = plan.settings
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
@@ -342,9 +351,12 @@ def _order(
             )
         boosts = [*tuned.metadata_boosts]
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
+        boosts += [GIVEN] if given else []
         if boosts:
             stored = load_metadata([each.chunk_id for each in fused]) if tuned.metadata_boosts else {}
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
+            for pk in given & ids:
+                metadata[pk][GIVEN.key] = GIVEN.value
             fused = boost(fused, boosts, metadata)
     watch.lap("fuse")
     rerank_trace = None

@@ -17,7 +17,8 @@ from django.core.management.base import OutputWrapper
 from chat import answering
 from chat.types import Completed, Failed, Searched
 from ragsite.demo import COLLECTIONS, load_demo
-from retrieval.models import Collection, Document
+from retrieval.ingest.writing import rewrite_questions
+from retrieval.models import Chunk, Collection, Document
 from retrieval.rights.access import everything
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
@@ -166,3 +167,41 @@ def test_the_ingest_command_counts(tmp_path: Path, capsys: pytest.CaptureFixture
     (folder / "broken.pdf").unlink()
     call_command("ingest", str(folder), collection="mine", json=True)
     assert json.loads(capsys.readouterr().out)["unchanged"] == 2
+
+
+# A question in words that the passage lacks, the same asked a little otherwise, and the passage.
+GIVEN = [
+    ("Can I get my money back?", "can I get my money back", "parts/warranty-and-returns.docx"),
+    (
+        "What do I do when the thing makes a noise?",
+        "What should I do when the thing makes a noise?",
+        "parts/service-manual.pdf",
+    ),
+    ("Who do I call about the website?", "Who do I call about the web site?", "handbook/06-administration.md"),
+    ("Is it safe to unplug?", "is it safe to unplug ?", "handbook/07-troubleshooting.md"),
+    ("How do I teach it new words?", "How do I teach it some new words?", "handbook/03-curating-documents.md"),
+    ("Why is the number red?", "why is the number red", "lingo/error-codes.md"),
+    ("Mag de hond mee?", "mag de hond mee", "ziekenhuis/01-bezoek-en-bereikbaarheid.md"),
+    ("Wie betaalt de taxi?", "Wie betaalt de taxi", "ziekenhuis/08-facturen-en-verzekering.txt"),
+]
+
+
+def test_a_question_that_a_curator_gave_to_a_passage_is_answered_by_it(demo: None) -> None:
+    chunks = [
+        Chunk.objects.filter(document__source__endswith=source.partition("/")[2]).order_by("-token_count", "pk")[0]
+        for *_asked, source in GIVEN
+    ]
+    before = dict(Chunk.objects.filter(pk__in=[chunk.pk for chunk in chunks]).values_list("pk", "canonical_questions"))
+    try:
+        for chunk, (question, *_rest) in zip(chunks, GIVEN, strict=True):
+            rewrite_questions(chunk, [*before[chunk.pk], question])
+        for place in (0, 1):
+            outcomes = asyncio.run(ask_all([given[place] for given in GIVEN]))
+            right = [
+                not end.refused and {cited.passage.chunk_id for cited in end.citations} == {chunk.pk}
+                for (_searched, end), chunk in zip(outcomes, chunks, strict=True)
+            ]
+            assert right == [True] * len(GIVEN), place
+    finally:
+        for chunk in chunks:
+            rewrite_questions(chunk, before[chunk.pk])
