@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
+from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
@@ -107,7 +108,7 @@ class IndexedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 @admin.register(Answer)
-class AnswerAdmin(ChatAdmin):
+class AnswerAdmin(MendingAdmin, ChatAdmin):
     list_display = [
         "question",
         "state",

@@ -61,6 +61,17 @@ def version_of(collections: Iterable[int]) -> list[Any]:
     return [str(value) for value in changed.values()]
 
 
+def settled(questions: Iterable[str]) -> frozenset[str]:
+    """Those of the questions, normalized, that an approved answer is given to, or that a passage was given."""
+    asked = {normalize(question) for question in questions}
+    given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
+    found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
+    edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
+    for wordings in edited.values_list("canonical_questions", flat=True):
+        found |= asked.intersection(map(normalize, wordings))
+    return frozenset(found)
+
+
 # What is answered ---------------------------------------------------------------------------------------------------
 
 

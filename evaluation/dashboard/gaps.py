@@ -16,6 +16,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.conversations.rights import rights_of
+from chat.curation.approved import settled
+from chat.models import ApprovedAnswer
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
@@ -23,6 +25,7 @@ from retrieval.dense.calibration import MINILM, current_calibration
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.rights.access import narrowing_key
+from retrieval.text.questions import normalize
 
 # Each wording is embedded, and compared with each other one.
 MOST_QUESTIONS = 500
@@ -45,18 +48,21 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
 
     A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
-    that a draft was asked says nothing about those in service.
+    that a draft was asked says nothing about those in service. One that a curator has settled since is no gap any more.
     """
     searched = scope.answers().exclude(search_method="")
     # Mostly there are none, and without the join the answers are read in the order of an index.
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
         searched = searched.exclude(conversation__collection__in=drafts)
+    searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question says by itself nothing of what is missing.
     found = [
         Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
     ]
+    done = settled(one.question for one in found)
+    found = [one for one in found if normalize(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 

@@ -14,12 +14,14 @@ _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
 # What each role may do with which models. What it sees of them is decided by the rights in collections.
 ROLES: dict[str, dict[str, tuple[str, ...]]] = {
     "Curators": {
-        "retrieval.collection": _READ,
+        # Whoever adds a collection manages it, by a grant.
+        "retrieval.collection": ("view", "add"),
         "retrieval.document": _ALL,
         "retrieval.chunk": ("view", "change"),
         "retrieval.draft": ("view", "add", "change"),
         "retrieval.source": _ALL,
         "retrieval.indexcheck": _READ,
+        "chat.approvedanswer": _ALL,
         **dict.fromkeys(("chat.answer", "chat.citation", "chat.conversation", "chat.feedback"), _READ),
         **dict.fromkeys(("evaluation.judgement", "evaluation.score"), _READ),
     },

@@ -55,7 +55,13 @@ class Chunk(models.Model):
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
         ]
-        indexes = [GinIndex(fields=["search_vector"], name="chunk_search_vector")]
+        indexes = [
+            GinIndex(fields=["search_vector"], name="chunk_search_vector"),
+            # Few are, and they are asked for by themselves.
+            models.Index(
+                fields=["collection"], condition=models.Q(questions_edited=True), name="chunk_questions_edited"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.document_id}#{self.ordinal}"

@@ -1,0 +1,282 @@
+"""Mending an answer: what a curator can do about it, on one page, and what is answered then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from chat import answering
+from chat.curation.admin import ApprovedAnswerForm, Offer, find_offers
+from chat.curation.approved import approval_of, nearest, save_wordings
+from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
+from chat.pages.cards import NearCard, near_cards, passage_url, place
+from chat.pages.plain_text import approved_line
+from chat.streaming import payloads
+from chat.types import Completed, Failed
+from retrieval.admin.base import PageAdmin
+from retrieval.dense.encoding import encode_query
+from retrieval.drafts.editing import changing
+from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.ingest.writing import rewrite_questions
+from retrieval.models import Chunk, Collection, Document
+from retrieval.resilience import deadline
+from retrieval.rights.access import filters_for
+from retrieval.search.pipeline import place_to_search
+from retrieval.text.questions import normalize
+
+# As many as a passage's own page allows.
+MOST_QUESTIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer, or what became of it, in the words that readers get. ``cited`` are addresses and titles."""
+
+    text: str
+    refused: bool
+    cited: list[tuple[str, str]]
+    near: tuple[NearCard, ...] = ()
+    approved: str = ""
+    notice: str = ""
+
+
+class MendingAdmin(PageAdmin):
+    """The page on which an answer is mended, beside the answer's own."""
+
+    def get_urls(self) -> list[URLPattern]:
+        page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
+        return [page, *super().get_urls()]
+
+    def mend_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        answer = self.get_object(request, unquote(object_id))
+        if answer is None or not self.has_view_permission(request, answer):
+            raise Http404
+        doing = request.POST.get("action", "")
+        question = answer.standing_alone
+        wanted = request.GET.get("find", "").strip()
+        form: ApprovedAnswerForm | None = None
+        offers, trouble = _offers(request.user, wanted or question, answer)
+        if doing in ("approve", "scope"):
+            if not request.user.has_perm("chat.add_approvedanswer"):
+                raise PermissionDenied
+            form = self._form(request, answer, offers, doing)
+            if form.is_valid():
+                approved = form.save(commit=False)
+                approved.state = ApprovedAnswer.State.APPROVED
+                approved.save()
+                form.keep(approved)
+                self.log_addition_of(request, approved)
+                return self._done(request, answer, _("Saved. Ask again to see what readers get now."))
+        elif doing == "give":
+            if refusal := give(request.user, request.POST.get("passage", ""), question):
+                messages.error(request, refusal)
+            else:
+                return self._done(request, answer, _("The passage has the question now. Ask again to see the answer."))
+        elif doing == "wording":
+            add_wording(request.user, request.POST.get("approved", ""), question)
+            return self._done(request, answer, _("Saved. Ask again to see what readers get now."))
+        again = ask_again(request.user, question, _collection_of(answer)) if doing == "ask" else None
+        context = {
+            "original": answer,
+            "question": question,
+            "before": saved_result(answer),
+            "again": again,
+            "offers": offers,
+            "trouble": trouble,
+            "find": wanted,
+            "form": form if form is not None and doing == "approve" else self._form(request, answer, offers),
+            "scope_form": form if form is not None and doing == "scope" else self._form(request, answer, (), "scope"),
+            "may_approve": request.user.has_perm("chat.add_approvedanswer"),
+            "may_give": request.user.has_perm("retrieval.change_chunk"),
+            "may_upload": request.user.has_perm("retrieval.add_document"),
+            "documents": _documents(request.user, offers),
+            "collections": Collection.objects.curated_by(request.user).in_service(),
+            "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
+            "near_approved": _near_approved(request.user, question),
+        }
+        return self.render_page(request, "answer/mend", _("Mend this answer"), context)
+
+    def _form(self, request: HttpRequest, answer: Answer, offers: Any, doing: str = "") -> ApprovedAnswerForm:
+        is_scope = doing == "scope"
+        kind = ApprovedAnswer.Kind.OUT_OF_SCOPE if is_scope else ApprovedAnswer.Kind.ANSWER
+        collections = Collection.objects.curated_by(request.user).in_service()
+        of_passages = [offer.passage.collection for offer in offers]
+        first = answer.conversation.collection or collections.filter(slug__in=of_passages[:1]).first()
+        initial = {
+            "question": answer.standing_alone,
+            "text": _("This site does not answer questions about this.") if is_scope else _text_of(answer),
+            "collection": first or collections.first(),
+            "owner": request.user,
+            "passages": [] if answer.refused else [offer.value for offer in _cited_first(answer, offers)],
+        }
+        data = None
+        if doing and request.method == "POST" and request.POST.get("action") == doing:
+            data = request.POST.copy()
+            data.update({"kind": kind, "state": ApprovedAnswer.State.APPROVED})
+            if not data.get("owner"):
+                data["owner"] = str(request.user.pk)
+        return ApprovedAnswerForm(
+            data, initial=initial, user=request.user, offers=offers, prefix=None, auto_id=f"{doing or 'approve'}_%s"
+        )
+
+    def log_addition_of(self, request: HttpRequest, approved: ApprovedAnswer) -> None:
+        self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
+
+    def _done(self, request: HttpRequest, answer: Answer, said: str) -> HttpResponse:
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
+
+
+def give(user: Any, chunk_id: str, question: str) -> str:
+    """Give the passage the question; returns why not, empty when it has it.
+
+    Raises: PermissionDenied for one who may not change passages.
+    """
+    if not user.has_perm("retrieval.change_chunk"):
+        raise PermissionDenied
+    chunks = Chunk.objects.filter(
+        collection__in=Collection.objects.curated_by(user), document__in=Document.objects.readable_by(user)
+    )
+    chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() else None
+    if chunk is None:
+        return _("Choose a passage of a collection that you may change.")
+    others = [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
+    try:
+        with changing(chunk.collection_id):
+            rewrite_questions(chunk, [question, *others][:MOST_QUESTIONS])
+    except DocumentRejected as error:
+        return str(error)
+    return ""
+
+
+def add_wording(user: Any, approved_id: str, question: str) -> None:
+    """Have an approved answer given to this question as well. Raises: PermissionDenied, Http404."""
+    if not user.has_perm("chat.change_approvedanswer"):
+        raise PermissionDenied
+    open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))
+    approved = open_to.filter(pk=approved_id).first() if approved_id.isdecimal() else None
+    if approved is None:
+        raise Http404
+    save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
+
+
+def ask_again(user: Any, question: str, collection: str) -> Result:
+    """What the site answers the user now; nothing is saved."""
+    try:
+        with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
+            end = async_to_sync(_ask)(question, filters_for(user, collection))
+    except RetrievalError as error:
+        return Result(str(error), refused=True, cited=[])
+    if isinstance(end, Failed):
+        return Result(end.message, refused=True, cited=[])
+    approval = end.approval
+    cited = {
+        passage_url(each.passage.document_id, each.start, each.end): _name(each.marker, each.passage)
+        for each in end.citations
+    }
+    return Result(
+        end.text,
+        end.refused,
+        list(cited.items()),
+        near_cards(payloads.near_place(near) for near in end.near),
+        approved_line(approval.by, approval.on) if approval else "",
+        end.notice,
+    )
+
+
+async def _ask(question: str, filters: Any) -> Completed | Failed:
+    end: Completed | Failed = Failed(_("The answer broke off."))
+    async for event in answering.answer(question, filters):
+        if isinstance(event, Completed | Failed):
+            end = event
+    return end
+
+
+def saved_result(answer: Answer) -> Result:
+    """The answer as it was given."""
+    cited = {
+        passage_url(each.document_id, each.start, each.end): f"[{each.marker}] {each.document_title}"
+        for each in answer.citations.all()
+    }
+    approval = approval_of(answer.approved)
+    return Result(
+        answer.text or answer.error,
+        answer.refused,
+        list(cited.items()),
+        near_cards(answer.near),
+        approved_line(approval.by, approval.on) if approval else "",
+        answer.notice,
+    )
+
+
+def _name(marker: int, passage: Any) -> str:
+    where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+    return f"[{marker}] {passage.document_title} · {where}"
+
+
+def _collection_of(answer: Answer) -> str:
+    collection = answer.conversation.collection
+    return collection.slug if collection is not None else ""
+
+
+def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
+    """The markers of the answer with the passages that they stand for, as far as these are there."""
+    found: dict[int, int] = {}
+    for citation in answer.citations.all():
+        if citation.chunk_id is not None:
+            found.setdefault(citation.marker, citation.chunk_id)
+    return sorted(found.items())
+
+
+def _offers(user: Any, question: str, answer: Answer) -> tuple[list[Offer], str]:
+    """The passages to choose from, and why there are no others."""
+    cited = _cited_chunks(answer)
+    try:
+        return find_offers(user, question, cited, _collection_of(answer)), ""
+    except RetrievalError as error:
+        return [], str(error)
+
+
+def _cited_first(answer: Answer, offers: Any) -> list[Offer]:
+    cited = set(_cited_chunks(answer))
+    return [offer for offer in offers if (offer.marker, offer.passage.chunk_id) in cited]
+
+
+def _text_of(answer: Answer) -> str:
+    return "" if answer.refused else answer.text
+
+
+def _documents(user: Any, offers: Any) -> list[tuple[str, str]]:
+    """The documents of the passages that the user may open in the admin, by address and title."""
+    if not user.has_perm("retrieval.view_document"):
+        return []
+    curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
+    named = {
+        offer.passage.document_id: offer.passage.document_title or offer.passage.source
+        for offer in offers
+        if offer.passage.collection in curated
+    }
+    return [(reverse("admin:retrieval_document_change", args=[pk]), title) for pk, title in named.items()]
+
+
+def _near_approved(user: Any, question: str) -> list[ApprovedAnswer]:
+    """Approved answers to questions near this one: it may only be another wording."""
+    if not user.has_perm("chat.view_approvedanswer"):
+        return []
+    open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))
+    try:
+        if not open_to.exists():
+            return []
+        found = nearest(open_to.select_related("approved"), encode_query(question))[:3]
+        return list(dict.fromkeys(wording.approved for wording in found))
+    except RetrievalError:
+        return []

@@ -1,0 +1,191 @@
+"""A curator mends an answer: the page that does it, and the admin's own of approved answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from chat.models import Answer, ApprovedAnswer
+from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.scope import scope_of
+from ragsite.accounts.roles import create_roles
+from retrieval.models import Chunk, Collection, Document, Draft
+from retrieval.models.collection import Visibility
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+LEAVE = "# Leave\n\nEmployees have 25 days of leave a year. Days that are left lapse in July."
+PARKING = "# Parking\n\nThe car park has 40 places."
+QUESTION = "May I stay at home for a fortnight?"
+
+
+@pytest.fixture
+def document(collection: Collection, ingest: Ingest) -> Document:
+    ingest(collection, "parking.md", PARKING)
+    return ingest(collection, "leave.md", LEAVE)
+
+
+@pytest.fixture
+def curator(db: None) -> User:
+    create_roles()
+    user = User.objects.create_user("carla", "carla@example.org", is_staff=True, first_name="Carla")
+    user.groups.add(Group.objects.get(name="Curators"))
+    return User.objects.get(pk=user.pk)
+
+
+@pytest.fixture
+def admin(client: Client, curator: User) -> Client:
+    client.force_login(curator)
+    return client
+
+
+def ask(question: str = QUESTION) -> dict[str, Any]:
+    answered: dict[str, Any] = APIClient().post("/api/v1/ask/", {"question": question}, format="json").json()
+    return answered
+
+
+@pytest.fixture
+def page(document: Document) -> str:
+    """The page of a question that the documents do not answer."""
+    asked = ask()
+    assert asked["refused"]
+    return reverse("admin:chat_answer_mend", args=[asked["answer_id"]])
+
+
+def passage(document: Document) -> Chunk:
+    return document.chunks.earliest("ordinal")
+
+
+def approval(document: Document, curator: User, **values: Any) -> dict[str, Any]:
+    return {
+        "action": "approve",
+        "question": QUESTION,
+        "text": "Two weeks at most, as part of your 25 days.",
+        "passages": [f"1:{passage(document).pk}"],
+        "collection": document.collection_id,
+        "owner": curator.pk,
+        **values,
+    }
+
+
+def test_an_answer_is_approved_from_a_refused_one(admin: Client, page: str, document: Document, curator: User) -> None:
+    offered = admin.get(page).content.decode()
+    assert QUESTION in offered
+    assert f"1:{passage(document).pk}" in offered or f":{passage(document).pk}" in offered
+    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
+    response = admin.post(page, approval(document, curator, passages=[chosen]), follow=True)
+    assert "Ask again" in response.content.decode()
+    approved = ApprovedAnswer.objects.get()
+    marker = chosen.partition(":")[0]
+    assert approved.text == f"Two weeks at most, as part of your 25 days. [{marker}]"
+    assert (approved.state, approved.approved_by, approved.owner) == ("approved", curator, curator)
+    again = admin.post(page, {"action": "ask"}).content.decode()
+    assert "Approved by Carla on" in again
+    assert "Two weeks at most" in again
+    assert ask()["approved"]["by"] == "Carla"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"passages": []}, "Choose at least one passage"),
+        ({"text": "As it says [7]."}, "The text cites [7]"),
+        ({"text": ""}, "This field is required"),
+        ({"question": ""}, "This field is required"),
+        ({"passages": ["1:999999"]}, "is not one of the available choices"),
+    ],
+)
+def test_what_cannot_be_checked_is_not_approved(
+    values: dict[str, Any], said: str, admin: Client, page: str, document: Document, curator: User
+) -> None:
+    offered = admin.get(page).content.decode()
+    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
+    response = admin.post(page, approval(document, curator, **{"passages": [chosen], **values}))
+    assert said in response.content.decode()
+    assert not ApprovedAnswer.objects.exists()
+
+
+def test_a_passage_gets_the_question_and_answers_it(admin: Client, page: str, document: Document) -> None:
+    admin.post(page, {"action": "give", "passage": passage(document).pk})
+    chunk = passage(document)
+    assert (chunk.canonical_questions[0], chunk.questions_edited) == (QUESTION, True)
+    for question in (QUESTION, "may I stay at home for a fortnight"):
+        asked = ask(question)
+        assert not asked["refused"]
+        assert {cited["chunk_id"] for cited in asked["citations"]} == {chunk.pk}
+    assert "25 days of leave" in admin.post(page, {"action": "ask"}).content.decode()
+
+
+def test_out_of_scope_is_no_gap(admin: Client, page: str, document: Document, curator: User) -> None:
+    scope = scope_of({}, User.objects.create_superuser("root"))
+    assert [one.question for one in unanswered(scope)[0]] == [QUESTION]
+    sentence = "Ask the office of your own floor."
+    values = {"action": "scope", "question": QUESTION, "text": sentence, "collection": document.collection_id}
+    admin.post(page, values)
+    asked = ask()
+    assert (asked["refused"], asked["answer"]) == (True, sentence)
+    assert unanswered(scope)[0] == []
+
+
+def test_a_wording_is_added_to_an_approved_answer(admin: Client, page: str, document: Document, curator: User) -> None:
+    offered = admin.get(page).content.decode()
+    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
+    admin.post(page, approval(document, curator, question="How long may I be away?", passages=[chosen]))
+    approved = ApprovedAnswer.objects.get()
+    assert ask()["approved"] is None
+    assert "How long may I be away?" in admin.get(page).content.decode()
+    admin.post(page, {"action": "wording", "approved": approved.pk})
+    assert ask()["approved"] is not None
+
+
+def test_a_collection_in_a_draft_says_so(admin: Client, page: str, document: Document) -> None:
+    copy = Collection.objects.create(slug="copy", name="Copy")
+    Draft.objects.create(collection=document.collection, working_copy=copy, status=Draft.Status.OPEN)
+    response = admin.post(page, {"action": "give", "passage": passage(document).pk})
+    assert "choose Copy instead" in response.content.decode()
+    assert passage(document).canonical_questions == []
+
+
+def test_nobody_mends_what_they_may_not_see(client: Client, page: str, document: Document, curator: User) -> None:
+    reader = User.objects.create_user("reader", is_staff=True)
+    client.force_login(reader)
+    assert client.get(page).status_code in (302, 403, 404)
+    Collection.objects.filter(pk=document.collection_id).update(visibility=Visibility.GRANTED)
+    client.force_login(curator)
+    for values in ({"action": "give", "passage": passage(document).pk}, approval(document, curator)):
+        client.post(page, values)
+    assert passage(document).canonical_questions == []
+    assert not ApprovedAnswer.objects.exists()
+
+
+def test_the_admins_own_page_finds_passages_and_approves(admin: Client, document: Document, curator: User) -> None:
+    address = reverse("admin:chat_approvedanswer_add")
+    found = admin.post(address, {"question": "How many days of leave?", "_find": "1"}).content.decode()
+    assert "This field is required" not in found
+    chosen = next(part for part in found.split('"') if part.endswith(f":{passage(document).pk}"))
+    values = approval(
+        document, curator, passages=[chosen], kind="answer", state="approved", wordings="Holidays?\nLeave?"
+    )
+    assert admin.post(address, values).status_code == 302
+    approved = ApprovedAnswer.objects.get()
+    assert sorted(each.text for each in approved.questions.all()) == sorted([QUESTION, "Holidays?", "Leave?"])
+    change = reverse("admin:chat_approvedanswer_change", args=[approved.pk])
+    shown = admin.get(change).content.decode()
+    assert f'value="{chosen}"' in shown
+    assert "checked" in shown
+    assert approved.question in admin.get(reverse("admin:chat_approvedanswer_changelist")).content.decode()
+    values |= {"state": "withdrawn", "text": approved.text}
+    assert admin.post(change, values).status_code == 302
+    assert ask()["approved"] is None
+
+
+def test_an_answer_has_a_link_to_its_mending(admin: Client, page: str) -> None:
+    answer = Answer.objects.get()
+    assert page in admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
