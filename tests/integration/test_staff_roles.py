@@ -190,14 +190,20 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
     assert activity(scope_of({}, User.objects.create_superuser("boss")))[1].asked == 2
 
 
+def give_all() -> None:
+    for migration in ("0007_curators_see_answers", "0008_curators_approve_answers"):
+        import_module(f"ragsite.migrations.{migration}").give(apps, None)
+
+
 def test_curators_of_a_site_that_has_the_group_already_see_answers() -> None:
     curators = Group.objects.get(name="Curators")
     expected = set(curators.permissions.values_list("codename", flat=True))
     curators.permissions.remove(*curators.permissions.exclude(content_type__app_label="retrieval"))
-    import_module("ragsite.migrations.0007_curators_see_answers").give(apps, None)
+    curators.permissions.remove(*curators.permissions.filter(codename="add_collection"))
+    give_all()
     assert set(curators.permissions.values_list("codename", flat=True)) == expected
     curators.permissions.clear()
-    import_module("ragsite.migrations.0007_curators_see_answers").give(apps, None)
+    give_all()
     assert not curators.permissions.exists()
 
 
