@@ -40,7 +40,7 @@ _BADGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedPassage:
     """A passage that can be cited, with the marker that it would have in the text."""
 
     marker: int
@@ -65,7 +65,9 @@ class Offer:
         )
 
 
-def find_offers(user: Any, question: str, cited: Sequence[tuple[int, int]] = (), collection: str = "") -> list[Offer]:
+def find_offers(
+    user: Any, question: str, cited: Sequence[tuple[int, int]] = (), collection: str = ""
+) -> list[OfferedPassage]:
     """The passages that are ``cited`` already, given as markers and chunks, and those nearest to the question;
     none that the user may not read.
 
@@ -77,13 +79,13 @@ def find_offers(user: Any, question: str, cited: Sequence[tuple[int, int]] = (),
         restrict(Chunk.objects.filter(pk__in=known), filters_for(user)).order_by().values_list("pk", flat=True)
     )
     passages = load_passages(readable)
-    offers = [Offer(marker, passages[pk]) for marker, pk in cited if pk in passages]
+    offers = [OfferedPassage(marker, passages[pk]) for marker, pk in cited if pk in passages]
     if question.strip():
         with place_to_search():
             hits = search(question, filters, top_k=NEAREST).hits
         last = max((marker for marker, _pk in cited), default=0)
         fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]
-        offers += [Offer(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)]
+        offers += [OfferedPassage(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)]
     return offers
 
 
@@ -113,7 +115,9 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         model = ApprovedAnswer
         fields = ["question", "text", "kind", "collection", "owner", "expires_on", "state"]
 
-    def __init__(self, *args: Any, user: Any, offers: Sequence[Offer] = (), finding: bool = False, **options: Any):
+    def __init__(
+        self, *args: Any, user: Any, offers: Sequence[OfferedPassage] = (), finding: bool = False, **options: Any
+    ):
         super().__init__(*args, **options)
         self.user, self.offers, self.finding = user, offers, finding
         self.fields["collection"].queryset = Collection.objects.curated_by(user).in_service()  # type: ignore[attr-defined]
@@ -238,7 +242,7 @@ def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     return found
 
 
-def _offers(user: Any, question: str, cited: Sequence[tuple[int, int]]) -> list[Offer]:
+def _offers(user: Any, question: str, cited: Sequence[tuple[int, int]]) -> list[OfferedPassage]:
     """As :func:`find_offers`; of a question that cannot be searched, what is cited alone."""
     try:
         return find_offers(user, question, cited)

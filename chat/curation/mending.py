@@ -15,7 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from chat import answering
-from chat.curation.admin import ApprovedAnswerForm, Offer, find_offers
+from chat.curation.admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.curation.approved import approval_of, nearest, save_wordings
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.pages.cards import NearCard, near_cards, passage_url, place
@@ -237,7 +237,7 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _offers(user: Any, question: str, answer: Answer) -> tuple[list[Offer], str]:
+def _offers(user: Any, question: str, answer: Answer) -> tuple[list[OfferedPassage], str]:
     """The passages to choose from, and why there are no others."""
     cited = _cited_chunks(answer)
     try:
@@ -246,7 +246,7 @@ def _offers(user: Any, question: str, answer: Answer) -> tuple[list[Offer], str]
         return [], str(error)
 
 
-def _cited_first(answer: Answer, offers: Any) -> list[Offer]:
+def _cited_first(answer: Answer, offers: Any) -> list[OfferedPassage]:
     cited = set(_cited_chunks(answer))
     return [offer for offer in offers if (offer.marker, offer.passage.chunk_id) in cited]
 
