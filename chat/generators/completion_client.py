@@ -20,8 +20,8 @@ from chat.generators.refused import Refused, read_beginning
 from chat.generators.tool_calls import ASK_TABLES
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.observability.tracing import span
+from retrieval.resilience.bounded_http import trusted_certificates
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
-from retrieval.resilience.certificates import trusted_certificates
 from retrieval.resilience.quoting import without_request
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Middleware for every request: static files on the event loop, and what caches may keep.
+"""Static files on the event loop.
 
 WhiteNoise's own middleware is synchronous, and puts everything below it into a thread. There, a view is not told that
 its visitor has left: its work would go on for nobody.
@@ -12,10 +12,7 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
-
-PRIVATE = "private, no-store"
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the library has no types
@@ -34,27 +31,3 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
     async def _respond(self, request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase | Awaitable[HttpResponseBase] = super().__call__(request)
         return await response if isawaitable(response) else response
-
-
-@sync_and_async_middleware
-def private_responses(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Marks each response as private and not to be stored, unless its view has set `Cache-Control`.
-
-    Nearly every response depends on who asks. Static files are served before this middleware and stay cacheable.
-    """
-    if iscoroutinefunction(get_response):
-
-        async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            return _mark(await get_response(request))
-
-        return markcoroutinefunction(respond_async)
-
-    def respond(request: HttpRequest) -> HttpResponseBase:
-        return _mark(get_response(request))
-
-    return respond
-
-
-def _mark(response: HttpResponseBase) -> HttpResponseBase:
-    response.headers.setdefault("Cache-Control", PRIVATE)
-    return response

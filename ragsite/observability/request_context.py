@@ -59,7 +59,10 @@ def current() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Gives each request its id, which the response has too, its access line (`LOG_REQUESTS`) and its span."""
+    """Gives each request its id, which the response has too, its access line (`LOG_REQUESTS`) and its span.
+
+    No cache may keep a response, because nearly all depend on who asks; views and static files may say otherwise.
+    """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
@@ -91,6 +94,7 @@ def _begin(request: HttpRequest) -> Context:
 
 def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
     response.headers[HEADER] = begun.request_id
+    response.headers.setdefault("Cache-Control", "private, no-store")
     request, spans = begun.request, telemetry.current()
     if request is None or request.path in _POLLED:
         return response

@@ -64,8 +64,6 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "ragsite.sign_in.middleware.SignInMiddleware",
     "ragsite.http.middleware.StaticFilesMiddleware",
-    # Behind the static files, which are public and stay cacheable.
-    "ragsite.http.middleware.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -6,7 +6,9 @@ a gzip begins with) holds a request as long as it likes. Here every read and wri
 
 from __future__ import annotations
 
+import functools
 import math
+import ssl
 from collections.abc import Callable, Iterable, Sequence
 from ssl import SSLContext
 from typing import Any
@@ -15,7 +17,13 @@ import httpcore2
 import httpx2
 
 from retrieval.resilience import deadline
-from retrieval.resilience.certificates import trusted_certificates
+
+
+@functools.cache
+def trusted_certificates() -> ssl.SSLContext:
+    """For all HTTP clients of the process: to read them takes tens of milliseconds. `SSL_CERT_FILE` names others."""
+    return httpx2.create_ssl_context()
+
 
 # What a server takes slowly is sent in pieces, each within the time that is left.
 _PIECE_BYTES = 4096

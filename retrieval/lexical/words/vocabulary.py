@@ -18,8 +18,14 @@ from retrieval import conf
 from retrieval.database.servers import connection
 from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_in
 from retrieval.lexical.tsquery import quote
-from retrieval.lexical.words.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
-from retrieval.lexical.words.seen import chunks_seen
+from retrieval.lexical.words.fuzzy import (
+    LONGEST_ENDING,
+    beginning_alike,
+    chunks_seen,
+    document_frequencies,
+    expand,
+    unknown_terms,
+)
 from retrieval.lexical.words.spelling import LONGEST_TERM, allowed_edits, edit_distances
 from retrieval.models import Document
 from retrieval.reformulation.spelling import NearWord
