@@ -25,7 +25,7 @@ class RagsiteConfig(AppConfig):
         # The roles name permissions of all apps, and this is the last one.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
 
-        from ragsite.accounts.addresses import forget_other_addresses
+        from ragsite.accounts.models import forget_other_addresses
 
         post_save.connect(forget_other_addresses, sender=settings.AUTH_USER_MODEL)
 

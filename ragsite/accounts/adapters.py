@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailAddress
+from allauth.account.stages import EmailVerificationStage
 from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -20,7 +21,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
-from ragsite.accounts.addresses import users_with
+from ragsite.accounts.models import users_with
 from ragsite.accounts.providers.claims import Claims, read_claims, saml_claims
 from ragsite.accounts.providers.rights import apply_claims, is_last_local_administrator
 from ragsite.sign_in.backend import may_use_password
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _PURPOSE = "accounts.mfa"
 _CONFIRM_EVERYBODY = "allauth.account.stages.EmailVerificationStage"
-_CONFIRM_SIGN_UPS = "ragsite.accounts.stages.ConfirmSignUpStage"
+_CONFIRM_SIGN_UPS = "ragsite.accounts.adapters.ConfirmSignUpStage"
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -152,6 +153,17 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
         logger.warning("Signing in with the provider failed: %s %s", details.get("error"), details.get("exception"))
+
+
+class ConfirmSignUpStage(EmailVerificationStage):
+    """Asks those to confirm their address who typed it themselves; one that an administrator gave counts as it is."""
+
+    def handle(self) -> tuple[Any, bool]:
+        user = self.login.user
+        if user is not None and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists():
+            return None, True
+        response: tuple[Any, bool] = super().handle()
+        return response
 
 
 class MFAAdapter(DefaultMFAAdapter):

@@ -23,8 +23,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
-from ragsite.accounts.addresses import users_with
-from ragsite.accounts.models import Invitation
+from ragsite.accounts.models import Invitation, users_with
 from retrieval.models.collection import is_superuser
 
 logger = logging.getLogger(__name__)

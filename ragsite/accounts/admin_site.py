@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from ragsite.accounts.second_factor import is_missing
+from ragsite.sign_in.backend import is_missing
 
 
 class AccountsAdminSite(AdminSite):

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations
-from ragsite.accounts.addresses import users_with
+from ragsite.accounts.models import users_with
 from ragsite.accounts.providers.directory import end_session_early
 from ragsite.models import ApiKey
 from ragsite.sign_in import limits

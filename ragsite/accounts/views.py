@@ -18,8 +18,7 @@ from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.providers.directory import is_of_directory
-from ragsite.accounts.second_factor import has_second_factor
-from ragsite.sign_in.backend import may_use_password
+from ragsite.sign_in.backend import has_second_factor, may_use_password
 
 logger = logging.getLogger(__name__)
 

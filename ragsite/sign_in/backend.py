@@ -6,10 +6,13 @@ import logging
 import math
 from typing import Any, NoReturn
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.adapter import get_adapter
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -18,7 +21,6 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from ragsite.accounts.providers.directory import AccountRefused, account_of, is_directory_asked
-from ragsite.accounts.second_factor import is_password_enough
 from ragsite.sign_in import directory, limits
 from retrieval.observability.record import tell
 
@@ -109,6 +111,20 @@ def describe_wait(wait_seconds: int) -> str:
 def may_use_password(user: Any) -> bool:
     """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
+
+
+def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
+    return bool(get_adapter().is_mfa_enabled(user))
+
+
+def is_missing(user: Any) -> bool:
+    """Whether this member of the staff must set up a second factor before the admin opens."""
+    return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
+
+
+def is_password_enough(user: AbstractBaseUser) -> bool:
+    """Whether the right password alone proves who signs in: no second factor, and no address left to confirm."""
+    return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
 
 
 def _username_of(name: str) -> str:

@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from ragsite.accounts.addresses import users_with
+from ragsite.accounts.models import users_with
 from ragsite.accounts.providers.claims import Claims, read_claims
 from ragsite.accounts.providers.rights import apply_claims
 from ragsite.sign_in.directory import Person
