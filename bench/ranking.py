@@ -59,7 +59,7 @@ def rerankers() -> tuple[str, ...]:
 def check_depth() -> None:
     """Raises: EvaluationError when the site's settings do not let a search go as deep as the metrics look."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
-        raise EvaluationError(f"recall@{TOP_K} needs RETRIEVAL_DEPTH to be at least {TOP_K}: raise it for this run.")
+        raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
 
 def run(

@@ -252,8 +252,8 @@ async def _complete(writing: _Writing) -> Completed:
 
 
 def instruction(question: str) -> str:
-    """The rule by which a question reads like an instruction to the site; empty for others, and when nobody checks."""
-    return find_instruction(question) if settings.CHAT_INJECTION_CHECK else ""
+    """The rule by which a question reads like an instruction to the site; empty for others."""
+    return find_instruction(question)
 
 
 async def _written(writing: _Writing, tables: TablesOfQuestion | None = None) -> AsyncIterator[str]:

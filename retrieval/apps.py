@@ -14,7 +14,8 @@ class RetrievalConfig(AppConfig):
 
         sandbox.require_guards(settings.SANDBOX_REQUIRED)
         pdf_pages.configure(
-            at_once=settings.DRAWINGS_AT_ONCE,
-            memory_mib=settings.DRAWING_MEMORY_MIB,
-            seconds=settings.DRAWING_SECONDS,
+            # One page in a web process: drawing takes a core, which answers need.
+            at_once=1,
+            memory_mib=512,
+            seconds=10.0,
         )

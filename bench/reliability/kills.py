@@ -128,7 +128,9 @@ class Killer:
             self.reembeddings[running.returncode] += 1
             print(running.communicate()[0][-300:], file=sys.stderr)
         self._other = not self._other
-        self._reembedding = self._site.manage("reembed", **({"EMBEDDING_PRECISION": "fp32"} if self._other else {}))
+        self._reembedding = self._site.manage(
+            "reembed", **({"EMBEDDING_MODEL": "all-MiniLM-L6-v2"} if self._other else {})
+        )
         return None
 
     def finish_reembedding(self) -> None:

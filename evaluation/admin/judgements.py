@@ -180,8 +180,6 @@ def judge_in_force() -> str:
     """A sentence for the admin: who judges answers now, and how many tokens were spent today."""
     if not conf.has_judge_model():
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
-    if not settings.EVALUATE_WITH_MODEL:
-        return _t("No language model judges: EVALUATE_WITH_MODEL is off.")
     budget = settings.JUDGE_DAILY_BUDGET_TOKENS
     values = {
         "judge": settings.JUDGE_MODEL,

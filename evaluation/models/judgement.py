@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
@@ -53,10 +52,6 @@ class Judgement(EvaluationJob):
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
         ]
-
-    @classmethod
-    def most_attempts(cls) -> int:
-        return int(settings.JUDGE_ATTEMPTS)
 
     def __str__(self) -> str:
         return f"{self.get_judge_display()}: {self.get_status_display()}"

@@ -194,7 +194,7 @@ def disk_space() -> Finding:
         return Finding()
     free = f"{short.free_bytes // 2**20} MiB are free"
     if short.free_bytes < settings.DISK_RESERVE_BYTES:
-        reserve = f"{free}, less than DISK_RESERVE_MIB"
+        reserve = f"{free}, less than {settings.DISK_RESERVE_BYTES // 2**20} MiB"
         return Finding(Health.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
     if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
         return Finding(Health.DEGRADED, f"The disk is nearly full ({free}): make room.")

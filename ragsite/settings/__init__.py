@@ -5,7 +5,7 @@ from __future__ import annotations
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
-from ragsite.settings import env
+from ragsite.settings import env, gone  # noqa: F401  (gone refuses what is no setting any more)
 from ragsite.settings.accounts import *
 from ragsite.settings.accounts import HTTPS, SAML_ENTITY_ID
 from ragsite.settings.answers import *
@@ -103,10 +103,10 @@ SECURITY_CONTACT = env.text("SECURITY_CONTACT")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers that were here once then refuse plain HTTP: for so long, for hosts below this one too, and by their own list.
-SECURE_HSTS_SECONDS = env.integer("HSTS_SECONDS", 31536000) if HTTPS else 0
+# Browsers that were here once refuse plain HTTP for a year, for hosts below this one as well.
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
-SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS and env.flag("HSTS_PRELOAD", True)
+SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

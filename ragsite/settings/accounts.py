@@ -27,7 +27,8 @@ EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_PORT = env.integer("EMAIL_PORT", 587)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
-EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", False)
+# TLS from the first byte is what port 465 is for; on other ports STARTTLS, unless EMAIL_USE_TLS=false.
+EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", not EMAIL_USE_SSL)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
@@ -83,9 +84,9 @@ OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
 OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
 # Rights follow the provider at each sign-in, so that a session must not last for weeks.
-OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12.0)
-# API keys of accounts that the provider alone opens are refused when it has not done so for this long; 0: never.
-OIDC_KEY_DAYS = env.number("OIDC_KEY_DAYS", 30.0)
+OIDC_SESSION_HOURS = 12.0
+# API keys of accounts that the provider alone opens are refused when it has not done so for this long.
+OIDC_KEY_DAYS = 30.0
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
@@ -113,7 +114,7 @@ if OIDC_SERVER_URL:
 
 # SAML, where python3-saml is installed (requirements-saml.txt). Groups and accounts follow the settings above.
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
-SAML_EMAIL_ATTRIBUTE = env.text("SAML_EMAIL_ATTRIBUTE", "email")
+SAML_EMAIL_ATTRIBUTE = "email"
 SAML_GROUPS_ATTRIBUTE = env.text("SAML_GROUPS_ATTRIBUTE", "groups")
 if SAML_ENTITY_ID:
     if find_spec("onelogin") is None:
@@ -122,7 +123,7 @@ if SAML_ENTITY_ID:
         "APPS": [
             {
                 "provider_id": "saml",
-                "name": env.text("SAML_NAME", "SAML"),
+                "name": "SAML",
                 "client_id": "sso",
                 "settings": {
                     "idp": {
@@ -143,33 +144,32 @@ if SAML_ENTITY_ID:
     }
 
 # LDAP, Active Directory included. Groups and accounts follow the settings of OpenID Connect.
-LDAP_START_TLS = env.flag("LDAP_START_TLS", False)
-LDAP_URL = env.ldap_url("LDAP_URL", is_encrypted_later=LDAP_START_TLS)
-LDAP_NAME = env.text("LDAP_NAME", "LDAP")
+LDAP_URL = env.ldap_url("LDAP_URL")
+# Passwords travel encrypted: with ldap:// the connection begins with StartTLS, except to this machine.
+LDAP_START_TLS = LDAP_URL.startswith("ldap:") and not env.is_this_machine(LDAP_URL)
+LDAP_NAME = "LDAP"
 LDAP_CA_FILE = env.text("LDAP_CA_FILE")
 LDAP_BIND_DN = env.text("LDAP_BIND_DN")
 LDAP_BIND_PASSWORD = env.text("LDAP_BIND_PASSWORD")
 LDAP_SEARCH_BASE = env.text("LDAP_SEARCH_BASE")
 LDAP_USER_FILTER = env.text("LDAP_USER_FILTER", "(uid={name})")
-LDAP_NAME_ATTRIBUTE = env.text("LDAP_NAME_ATTRIBUTE", "uid")
-LDAP_EMAIL_ATTRIBUTE = env.text("LDAP_EMAIL_ATTRIBUTE", "mail")
-LDAP_FIRST_NAME_ATTRIBUTE = env.text("LDAP_FIRST_NAME_ATTRIBUTE", "givenName")
-LDAP_LAST_NAME_ATTRIBUTE = env.text("LDAP_LAST_NAME_ATTRIBUTE", "sn")
+# The username here is the attribute that the filter compares with the name.
+LDAP_NAME_ATTRIBUTE = env.ldap_name_attribute(LDAP_USER_FILTER)
+# By RFC 4519, and Active Directory.
+LDAP_EMAIL_ATTRIBUTE, LDAP_FIRST_NAME_ATTRIBUTE, LDAP_LAST_NAME_ATTRIBUTE = "mail", "givenName", "sn"
 # What a person keeps when the name changes, and nobody gets again: the first of them that an entry has.
-LDAP_ID_ATTRIBUTES = env.names("LDAP_ID_ATTRIBUTES", "objectGUID,entryUUID,nsUniqueId")
-LDAP_GROUPS_ATTRIBUTE = env.text("LDAP_GROUPS_ATTRIBUTE", "memberOf")
+LDAP_ID_ATTRIBUTES = ["objectGUID", "entryUUID", "nsUniqueId"]
+LDAP_GROUPS_ATTRIBUTE = "memberOf"
 # Where a filter is named, groups are searched for with it instead. Below the base alone groups count.
 LDAP_GROUP_FILTER = env.text("LDAP_GROUP_FILTER")
 LDAP_GROUP_BASE = env.text("LDAP_GROUP_BASE", LDAP_SEARCH_BASE if LDAP_GROUP_FILTER else "")
 # For each step: connecting, and each answer. A connection may take three times as long.
-LDAP_TIMEOUT_SECONDS = env.integer("LDAP_TIMEOUT_SECONDS", 5)
+LDAP_TIMEOUT_SECONDS = 5
 if LDAP_URL:
     if not LDAP_SEARCH_BASE or "{name}" not in LDAP_USER_FILTER:
         raise ImproperlyConfigured("LDAP_URL needs LDAP_SEARCH_BASE, and {name} in LDAP_USER_FILTER.")
     if LDAP_BIND_DN and not LDAP_BIND_PASSWORD:
         raise ImproperlyConfigured("LDAP_BIND_DN needs LDAP_BIND_PASSWORD.")
-    if LDAP_TIMEOUT_SECONDS < 1:
-        raise ImproperlyConfigured("LDAP_TIMEOUT_SECONDS must be 1 or more.")
 
 if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
     raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL, SAML_ENTITY_ID or LDAP_URL.")
@@ -177,7 +177,7 @@ if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
 # The second keeps the sessions that were begun with it; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.sign_in.backend.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
 # Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
-SIGN_IN_FAILURES = env.integer("SIGN_IN_FAILURES", 10)
+SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

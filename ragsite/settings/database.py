@@ -30,7 +30,6 @@ else:
 
 # Searches read from streaming replicas of it.
 DATABASE_REPLICA_URLS = env.names("DATABASE_REPLICA_URLS")
-DATABASE_REPLICA_LAG_SECONDS = env.number("DATABASE_REPLICA_LAG_SECONDS", 5.0)
 for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
     DATABASES[f"replica_{_number}"] = _replica = {
         **DATABASES["default"],
@@ -43,12 +42,9 @@ for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
         _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
 DATABASE_ROUTERS = ["retrieval.database.servers.Router"] if DATABASE_REPLICA_URLS else []
 
-CACHE_URL = env.text("CACHE_URL")
 CACHES: dict[str, dict[str, Any]] = {
     # Shared by all processes: the limits of allauth are counted here.
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
-    if CACHE_URL
-    else {
+    "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
         # Nobody shall be able to push the counts of others out.

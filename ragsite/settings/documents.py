@@ -25,46 +25,34 @@ if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
             "endpoint_url": env.text("FILES_S3_ENDPOINT", "") or None,
-            "region_name": env.text("FILES_S3_REGION", "") or None,
-            # Without keys, what the machine has: a role, AWS_ACCESS_KEY_ID, ~/.aws.
+            # Without keys, what the machine has: a role, AWS_ACCESS_KEY_ID, ~/.aws. The region is AWS_DEFAULT_REGION.
             "access_key": env.text("FILES_S3_ACCESS_KEY", "") or None,
             "secret_key": env.text("FILES_S3_SECRET_KEY", "") or None,
-            "location": env.text("FILES_S3_PREFIX", ""),
         },
     }
 # Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
-DISK_RESERVE_BYTES = env.integer("DISK_RESERVE_MIB", 200) * 2**20
+DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
 # One request with all its files: Django writes it to a temporary file before any view sees it.
-REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
+REQUEST_MAX_BYTES = 500 * 2**20
 DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 50_000)
 # A document whose metadata name groups under this key is seen by their members alone.
-DOCUMENT_GROUPS_KEY = env.text("DOCUMENT_GROUPS_KEY", "groups")
+DOCUMENT_GROUPS_KEY = "groups"
 # Where a guard of the sandbox is missing, files are refused rather than read without it.
 SANDBOX_REQUIRED = env.flag("SANDBOX_REQUIRED", False)
-# What reading one file may take in the process of its own in which it is read, and drawing one page of it.
+# What reading one file may take in the process of its own in which it is read.
 EXTRACTION_MEMORY_MIB = env.integer("EXTRACTION_MEMORY_MIB", 1024)
 EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)
-DRAWING_MEMORY_MIB = env.integer("DRAWING_MEMORY_MIB", 512)
-DRAWING_SECONDS = env.number("DRAWING_SECONDS", 10.0)
-DRAWINGS_AT_ONCE = env.integer("DRAWINGS_AT_ONCE", 1)
 # Pages that are pictures are recognised in these languages, by the names that Tesseract gives them; off: not at all.
 OCR_LANGUAGES = [name for name in env.names("OCR_LANGUAGES", "eng,nld") if name.lower() != "off"]
-OCR_PAGE_SECONDS = env.number("OCR_PAGE_SECONDS", 60.0)
-OCR_MEMORY_MIB = env.integer("OCR_MEMORY_MIB", 1024)
 # After so long, a scan of many pages lets other slow files have a turn.
-OCR_TURN_SECONDS = env.number("OCR_TURN_SECONDS", 300.0)
+OCR_TURN_SECONDS = 300.0
 # Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
-QUICK_SECONDS = env.number("QUICK_SECONDS", 1.0)
+QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = env.integer("SLOW_DOCUMENTS_AT_ONCE", 1)
 
 # Sources: folders that may be read, with all that is in them, and machines inside the own network that may be asked.
 SOURCE_FOLDERS = [Path(folder) for folder in env.names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.names("SOURCE_PRIVATE_HOSTS")
-SOURCE_TIMEOUT_SECONDS = env.number("SOURCE_TIMEOUT_SECONDS", 20.0)
-SOURCE_MAX_ITEMS = env.integer("SOURCE_MAX_ITEMS", 50_000)
-# A larger share of a source's documents than this is not removed at once before somebody agrees.
-SOURCE_REMOVAL_LIMIT = env.number("SOURCE_REMOVAL_LIMIT", 0.2)
-# A source that was not synchronised for three intervals, and at least so long, is stale.
-SOURCE_STALE_MINUTES = env.integer("SOURCE_STALE_MINUTES", 60)
-SOURCES_AT_ONCE = env.integer("SOURCES_AT_ONCE", 1)
+# How long a server may be silent.
+SOURCE_TIMEOUT_SECONDS = 20.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -73,25 +74,30 @@ def pairs(name: str) -> dict[str, str]:
     return result
 
 
+def is_this_machine(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1")
+
+
 def https_url(name: str) -> str:
-    """An address whose answers are believed, and which therefore must be encrypted, but for this machine's own."""
+    """An address whose answers are believed, and which therefore must be encrypted, except this machine's own."""
     value = text(name).rstrip("/")
-    parts = urlsplit(value)
-    if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
+    if value and urlsplit(value).scheme != "https" and not is_this_machine(value):
         raise ImproperlyConfigured(f"{name} must begin with https://, not {value!r}.")
     return value
 
 
-def ldap_url(name: str, *, is_encrypted_later: bool) -> str:
-    """The address of a server that passwords are sent to, and which therefore must be encrypted, as above."""
+def ldap_url(name: str) -> str:
     value = text(name).rstrip("/")
     parts = urlsplit(value)
-    is_safe = parts.scheme == "ldaps" or is_encrypted_later or parts.hostname in ("localhost", "127.0.0.1")
-    if value and not (parts.scheme in ("ldap", "ldaps") and parts.hostname and is_safe):
-        raise ImproperlyConfigured(f"{name} must begin with ldaps://, or with ldap:// and LDAP_START_TLS=true.")
-    if parts.scheme == "ldaps" and is_encrypted_later:
-        raise ImproperlyConfigured(f"{name} with ldaps:// is encrypted already: leave LDAP_START_TLS out.")
+    if value and not (parts.scheme in ("ldap", "ldaps") and parts.hostname):
+        raise ImproperlyConfigured(f"{name} must begin with ldaps:// or ldap://, not {value!r}.")
     return value
+
+
+def ldap_name_attribute(user_filter: str) -> str:
+    """The attribute that the filter compares with the name that somebody types: uid in ``(uid={name})``."""
+    found = re.search(r"\(([\w.;-]+)=\{name\}\)", user_filter)
+    return found.group(1) if found else "uid"
 
 
 def kept_secret_key(data_dir: Path) -> str:

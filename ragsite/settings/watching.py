@@ -10,8 +10,8 @@ OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "ragsite")
 
 # One line of text an event, or one JSON object.
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
-# A line for each request; not for those of probes.
-LOG_REQUESTS = env.flag("LOG_REQUESTS", LOG_FORMAT == "json")
+# A line for each request; not for those of probes. Text is for people, who would drown in them.
+LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

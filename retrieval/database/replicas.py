@@ -20,7 +20,6 @@ from functools import cache
 from itertools import count
 from typing import TypeVar
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from django.db import Error as DatabaseTrouble
 from django.db import connection as primary_connection
@@ -38,6 +37,8 @@ PRIMARY = "primary"
 # A replica that does not tell its state within this time is left alone.
 LOOK_SECONDS = 1.0
 LEFT_ALONE_SECONDS = 5.0
+# A replica that is further behind is not read: what was uploaded a moment ago should be found.
+MOST_LAG_SECONDS = 5.0
 LOOKS_AT_ONCE = 4
 AWAY = "does not answer"
 # How often the primary's place in its log is remembered, and for how long.
@@ -148,8 +149,8 @@ class Replica:
             return "is no replica"
         if state.system != primary.system:
             return "is a replica of another server"
-        if lag > settings.DATABASE_REPLICA_LAG_SECONDS:
-            return f"is more than {settings.DATABASE_REPLICA_LAG_SECONDS:g} s behind"
+        if lag > MOST_LAG_SECONDS:
+            return f"is more than {MOST_LAG_SECONDS:g} s behind"
         return ""
 
     def _tell(self, trouble: str, detail: str) -> None:

@@ -48,10 +48,6 @@ class Job(Leased):
         abstract = True
 
     @classmethod
-    def most_attempts(cls) -> int:
-        return cls.MOST_ATTEMPTS
-
-    @classmethod
     def unfinished(cls) -> QuerySet[Self]:
         """The rows that wait for a worker or that one works on."""
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
@@ -65,7 +61,7 @@ class Job(Leased):
 
     @property
     def is_last_attempt(self) -> bool:
-        return self.attempts >= self.most_attempts()
+        return self.attempts >= self.MOST_ATTEMPTS
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
         """Release the lease for another attempt after ``pause``, by default longer each time."""

@@ -4,7 +4,6 @@ import hashlib
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -13,6 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
+
+# A source that was not synchronised for three intervals, and at least so long, is stale.
+STALE_MINUTES = 60
 
 
 class Source(models.Model):
@@ -181,5 +183,5 @@ def is_stale(source: Source, last_success: Any) -> bool:
     """Whether a source on a schedule has not been synchronised for much longer than its schedule says."""
     if source.is_paused or not source.interval_minutes:
         return False
-    allowed = timedelta(minutes=max(3 * source.interval_minutes, settings.SOURCE_STALE_MINUTES))
+    allowed = timedelta(minutes=max(3 * source.interval_minutes, STALE_MINUTES))
     return bool((last_success or source.created_at) < timezone.now() - allowed)

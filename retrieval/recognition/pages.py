@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 _TARGET = "retrieval.recognition.pictures"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
+# What recognising one page may take: a page of A3 at 300 dpi takes half of both. More leaves it without text.
+MEMORY_MIB = 1024
+PAGE_SECONDS = 60.0
 # Below this mean confidence, readers and curators are warned.
 LOW_CONFIDENCE = 70
 NOT_INSTALLED = (
@@ -104,7 +107,7 @@ def _recognise(
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),
     }
-    limits = sandbox.JobLimits(settings.OCR_MEMORY_MIB, settings.OCR_PAGE_SECONDS, _OUTPUT_BYTES)
+    limits = sandbox.JobLimits(MEMORY_MIB, PAGE_SECONDS, _OUTPUT_BYTES)
     values: dict[str, object]
     try:
         value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)

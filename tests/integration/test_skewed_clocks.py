@@ -155,7 +155,7 @@ def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clo
 def test_turns_of_slow_documents_and_of_sources_are_counted(
     skew: timedelta, collection: Collection, clock: Clock, settings: Any
 ) -> None:
-    settings.SLOW_DOCUMENTS_AT_ONCE = settings.SOURCES_AT_ONCE = 1
+    settings.SLOW_DOCUMENTS_AT_ONCE = 1
     first = made(Document, collection)
     second = Document.objects.create(collection=collection, source="b.md", content_hash="x")
     run = made(SourceRun, collection)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import PurePosixPath
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
@@ -45,6 +44,8 @@ from retrieval.sources.runs.removals import remove_gone
 
 # Together less than a task may take. Then the run is handed back, and goes on where it was.
 LISTING_SECONDS = 8 * 60.0
+# More are not listed and compared within that time.
+MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
@@ -294,8 +295,7 @@ def _links(item: SourceItem) -> Iterator[RemoteItem]:
 
 
 def _check_number(items: int) -> None:
-    if items > settings.SOURCE_MAX_ITEMS:
+    if items > MOST_ITEMS:
         raise SourceRefused(
-            _t("There are more than %d items: narrow it down with patterns, or raise SOURCE_MAX_ITEMS.")
-            % settings.SOURCE_MAX_ITEMS
+            _t("There are more than %d items: narrow it down with patterns, or make several sources.") % MOST_ITEMS
         )

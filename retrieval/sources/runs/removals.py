@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.conf import settings
 from django.db.models import F
 
 from retrieval.drafts.editing import changing
 from retrieval.models import SourceItem, SourceRun
 from retrieval.sources.runs.log import Tally
+
+# Of the documents of a source. A larger share is removed only when somebody has agreed.
+LARGEST_SHARE = 0.2
 
 
 def remove_gone(
@@ -45,6 +47,6 @@ def _name_of(item: SourceItem) -> str:
 
 
 def _is_too_much(gone: int, total: int) -> bool:
-    """Whether so many of all documents are not removed before somebody has looked: more than SOURCE_REMOVAL_LIMIT, but
+    """Whether so many of all documents are not removed before somebody has looked: more than LARGEST_SHARE, but
     for a single one; and never all."""
-    return gone > 0 and (gone == total or (gone > 1 and gone > settings.SOURCE_REMOVAL_LIMIT * total))
+    return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))

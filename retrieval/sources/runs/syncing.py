@@ -6,7 +6,6 @@ import logging
 import time
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -25,6 +24,8 @@ from retrieval.sources.runs.comparison import Comparison, TimeIsUp
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
+# Runs on the whole site: each takes a slot of a worker, which documents need as well.
+AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
@@ -32,7 +33,7 @@ _TURNS_LOCK = 5_118_204_377_610_945_213
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """The run, after one attempt; None when there was nothing to lease.
 
-    With ``takes_turns``, which a worker asks for, the run waits while SOURCES_AT_ONCE others are under way. Whatever
+    With ``takes_turns``, which a worker asks for, the run waits while AT_ONCE others are under way. Whatever
     goes wrong is on the row afterwards: FAILED when another attempt cannot help, else WAITING with the time of the next
     one.
     """
@@ -76,7 +77,7 @@ def _lease_in_turn(run_id: int) -> SourceRun | None:
             # Two workers that both counted before either leased would both go on.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
-        if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < settings.SOURCES_AT_ONCE:
+        if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
             return _lease(run_id)
         waiting = SourceRun.objects.filter(pk=run_id, status=SourceRun.WAITING)
         waiting.update(retry_at=Now() + TURN_AWAITED, enqueued_at=None)

@@ -104,7 +104,6 @@ def site(idp: IdentityProvider, tmp_path: Path) -> Iterator[WebServer]:
         SAML_ENTITY_ID=IDP,
         SAML_SSO_URL="https://idp.example/sso",
         SAML_CERTIFICATE=idp.certificate_line,
-        SAML_NAME="Example SAML",
         OIDC_TRUST_EMAIL="true",
     )
     yield server

@@ -302,7 +302,7 @@ def test_a_misspelt_second_folder_is_refused_before_the_first_is_loaded(folder, 
 
 def test_depth_that_is_too_small_for_the_metrics_is_refused(folder, settings):
     settings.RETRIEVAL_DEPTH = 20
-    with pytest.raises(CommandError, match="RETRIEVAL_DEPTH"):
+    with pytest.raises(CommandError, match="a depth of at least"):
         evaluate(folder)
 
 

@@ -198,8 +198,8 @@ def test_with_an_expected_answer_the_passages_are_judged_against_it(server, judg
     assert any("3450 grams" in str(request["messages"]) for request in server.requests)
 
 
-def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, judged, settings):
-    settings.JUDGE_ATTEMPTS = 3
+def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, judged, monkeypatch):
+    monkeypatch.setattr(Judgement, "MOST_ATTEMPTS", 3)
     server.status = 503
     judgement = judged(completed_answer(), "model")
     pauses = []
@@ -337,7 +337,7 @@ def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
     Judgement.objects.update(
         status=Judgement.Status.RUNNING,
         lease="12345678123456781234567812345678",
-        attempts=settings.JUDGE_ATTEMPTS,
+        attempts=Judgement.MOST_ATTEMPTS,
         heartbeat_at=timezone.now() - 2 * Judgement.SILENT_AFTER,
     )
     assert sweep(Judgement) == 0
@@ -436,9 +436,8 @@ def test_the_table_itself_refuses_what_is_no_score(values):
         ({"JUDGE_BASE_URL": "judge", "JUDGE_MODEL": "m"}, "evaluation.E001"),
         ({"JUDGE_SAMPLE_RATE": 1.5}, "evaluation.E002"),
         ({"JUDGE_DAILY_BUDGET_TOKENS": -1}, "evaluation.E003"),
-        ({"JUDGE_ATTEMPTS": 0}, "evaluation.E004"),
+        ({"JUDGE_TIMEOUT_SECONDS": 0}, "evaluation.E004"),
         ({"JUDGE_RESPONSE_FORMAT": "xml"}, "evaluation.E005"),
-        ({"EVALUATE_WITH_MODEL": True}, "evaluation.W001"),
         ({}, None),
     ],
 )

@@ -36,7 +36,7 @@ JUDGING = """
 from evaluation.judges.deepeval_judge import DeepEvalJudge
 from evaluation.judges.judge_model import JudgeModel
 from tests.unit.evaluation.test_judge_guards import CASE, Meter
-measured = DeepEvalJudge(JudgeModel(URL, "", "tiny-judge", 5.0, max_tokens=500), Meter()).measure("faithfulness", CASE)
+measured = DeepEvalJudge(JudgeModel(URL, "", "tiny-judge", 5.0), Meter()).measure("faithfulness", CASE)
 assert measured.score == 0.5
 """
 

@@ -57,7 +57,7 @@ def meter() -> Meter:
 
 def judge(server: JudgeServer, meter: Meter, **options: Any) -> DeepEvalJudge:
     timeout_seconds = options.pop("timeout_seconds", 5.0)
-    return DeepEvalJudge(JudgeModel(server.url, "k-1", "tiny-judge", timeout_seconds, max_tokens=500, **options), meter)
+    return DeepEvalJudge(JudgeModel(server.url, "k-1", "tiny-judge", timeout_seconds, **options), meter)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_as_many_verdicts_as_things_to_judge(
         ({"content": '{"truths": "many"}'}, r"form that was asked for \(truths: "),
         ({"content": '{"score": 1.0}'}, "does not have the form"),
         ({"content": ""}, "does not have the form"),
-        ({"finish_reason": "length"}, "cut off after 500 tokens"),
+        ({"finish_reason": "length"}, "cut off after 4096 tokens"),
         ({"finish_reason": "content_filter"}, "did not finish .*content_filter"),
         ({"finish_reason": None}, "did not finish"),
     ],
@@ -200,7 +200,7 @@ def test_what_is_no_completion_is_unavailable(server: JudgeServer, meter: Meter)
         def _post(self, body: dict[str, Any]) -> bytes:
             return b"<html>"
 
-    model = NoCompletion(server.url, "", "tiny-judge", 5.0, max_tokens=500)
+    model = NoCompletion(server.url, "", "tiny-judge", 5.0)
     with pytest.raises(JudgeUnavailable, match="not a chat completion"):
         DeepEvalJudge(model, meter).measure("faithfulness", CASE)
 
@@ -213,7 +213,7 @@ def test_a_type_error_is_not_swallowed_and_asked_again(server: JudgeServer, mete
             Broken.asked += 1
             raise TypeError("a wrong argument")
 
-    model = Broken(server.url, "", "tiny-judge", 5.0, max_tokens=500)
+    model = Broken(server.url, "", "tiny-judge", 5.0)
     with pytest.raises(UnusableJudgement, match="Asking the judge failed: a wrong argument"):
         DeepEvalJudge(model, meter).measure("faithfulness", CASE)
     assert Broken.asked == 1

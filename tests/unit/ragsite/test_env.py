@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.settings import env
+from ragsite.settings import env, gone
 
 
 @pytest.fixture
@@ -44,14 +50,49 @@ def test_other_addresses_are_refused(variable, value: str) -> None:
         env.https_url("VARIABLE")
 
 
-def test_passwords_are_sent_encrypted_or_to_this_machine(variable) -> None:
-    for value in ("ldap://dc.example", "ldap://localhost@dc.example", "https://dc.example", "dc.example", "ldaps://"):
+def test_the_address_of_a_directory_names_its_scheme(variable) -> None:
+    for value in ("https://dc.example", "dc.example", "ldaps://"):
         variable(value)
         with pytest.raises(ImproperlyConfigured, match="ldaps://"):
-            env.ldap_url("VARIABLE", is_encrypted_later=False)
-    for value, is_encrypted_later in (("ldaps://dc.example:636/", False), ("ldap://dc.example", True), ("", True)):
+            env.ldap_url("VARIABLE")
+    for value in ("ldaps://dc.example:636/", "ldap://dc.example", ""):
         variable(value)
-        assert env.ldap_url("VARIABLE", is_encrypted_later=is_encrypted_later) == value.rstrip("/")
-    variable("ldaps://dc.example")
-    with pytest.raises(ImproperlyConfigured, match="LDAP_START_TLS"):
-        env.ldap_url("VARIABLE", is_encrypted_later=True)
+        assert env.ldap_url("VARIABLE") == value.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_encrypted"),
+    [
+        ("ldap://dc.example", True),
+        ("ldap://localhost@dc.example", True),
+        ("ldap://127.0.0.1:389", False),
+        ("ldaps://dc.example", False),
+    ],
+)
+def test_passwords_are_sent_encrypted_or_to_this_machine(url: str, is_encrypted: bool, tmp_path: Path) -> None:
+    environment = {"LDAP_URL": url, "LDAP_SEARCH_BASE": "dc=example", "LDAP_USER_FILTER": "(sAMAccountName={name})"}
+    shown = settings_of(tmp_path, "[settings.LDAP_START_TLS, settings.LDAP_NAME_ATTRIBUTE]", **environment)
+    assert shown.stdout.strip() == f"[{is_encrypted}, 'sAMAccountName']"
+
+
+@pytest.mark.parametrize("name", ["RETRIEVAL_DEPTH", "LDAP_START_TLS"])
+def test_a_setting_that_went_is_refused_with_what_holds_now(name: str, tmp_path: Path) -> None:
+    refused = settings_of(tmp_path, "settings.DEBUG", **{name: "1"})
+    assert refused.returncode != 0
+    assert f"{name} is no longer a setting: {gone.GONE[name]}." in refused.stderr
+
+
+def test_settings_that_went_are_not_explained_as_if_they_were_there() -> None:
+    explained = set(re.findall(r"^#?([A-Z0-9_]+)=", (env.BASE_DIR / ".env.example").read_text(), re.MULTILINE))
+    assert not explained & set(gone.GONE)
+
+
+def settings_of(tmp_path: Path, shown: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a process prints that starts with this environment."""
+    return subprocess.run(
+        [sys.executable, "-c", f"from django.conf import settings; print({shown})"],
+        cwd=env.BASE_DIR,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "ragsite.settings", "DATA_DIR": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+    )

@@ -34,7 +34,7 @@ def reword(url: str) -> object:
 
 
 def judge(url: str) -> object:
-    return JudgeModel(url, "", "tiny", SECONDS, max_tokens=10)._post({})
+    return JudgeModel(url, "", "tiny", SECONDS)._post({})
 
 
 def write(url: str) -> object:
