@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -95,101 +96,69 @@ def watch_all() -> None:
 
 def _watch(watched: Watched) -> None:
     model = apps.get_model(watched.model)
-    named = f"audit.{watched.model}"
-    before = _Before(watched)
-    pre_save.connect(before.remember, sender=model, weak=False, dispatch_uid=f"{named}.before")
-    post_save.connect(before.saved, sender=model, weak=False, dispatch_uid=f"{named}.saved")
-    post_delete.connect(before.deleted, sender=model, weak=False, dispatch_uid=f"{named}.deleted")
-    for relation in watched.relations:
-        field = model._meta.get_field(relation)
-        changes = _Relation(watched, relation)
-        m2m_changed.connect(
-            changes.changed,
-            sender=field.remote_field.through,
-            weak=False,
-            dispatch_uid=f"{named}.{relation}",
-        )
 
+    def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
+        """Keep on the instance what its row was before it is saved, of the fields that are."""
+        names = watched.fields
+        if update_fields is not None:
+            names = tuple(name for name in names if {name, name.removesuffix("_id")} & set(update_fields))
+        rows = model._default_manager.filter(pk=instance.pk).values(*names) if names else model._default_manager.none()
+        instance._audited_before = (instance.pk is not None and rows.first()) or {}
 
-class _Before:
-    """What a row was before it is saved, kept on the instance that saves it."""
-
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
-
-    def remember(self, sender: type[Model], instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
-        instance._audited_before = None
-        if instance.pk is None or (update_fields is not None and not self._fields_in(update_fields)):
-            return
-        rows = sender._default_manager.filter(pk=instance.pk).values(*self._watched.fields)
-        instance._audited_before = rows.first()
-
-    def saved(
-        self,
-        sender: type[Model],
-        instance: Any,
-        created: bool,
-        raw: bool,
-        update_fields: Iterable[str] | None,
-        **_: Any,
-    ) -> None:
+    def saved(instance: Any, created: bool, **_: Any) -> None:
         if _is_exempt(instance):
             return
-        watched, before = self._watched, instance._audited_before
         if created:
             record(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in watched.values})
             return
-        if before is None:
-            return
-        names = self._fields_in(update_fields) if update_fields is not None else watched.fields
-        changed = [name for name in names if before[name] != getattr(instance, name)]
+        changed = {
+            name: [before, getattr(instance, name)]
+            for name, before in instance._audited_before.items()
+            if before != getattr(instance, name)
+        }
         if changed:
-            record(
-                f"{watched.called}.changed",
-                instance,
-                changed=sorted(changed),
-                **{name: [before[name], getattr(instance, name)] for name in changed if name in watched.values},
-            )
+            values = {name: both for name, both in changed.items() if name in watched.values}
+            record(f"{watched.called}.changed", instance, changed=sorted(changed), **values)
 
-    def deleted(self, sender: type[Model], instance: Any, **_: Any) -> None:
+    def deleted(instance: Any, **_: Any) -> None:
         if not _is_exempt(instance):
-            record(f"{self._watched.called}.deleted", instance)
+            record(f"{watched.called}.deleted", instance)
 
-    def _fields_in(self, update_fields: Iterable[str]) -> list[str]:
-        saved = set(update_fields)
-        return [name for name in self._watched.fields if name in saved or name.removesuffix("_id") in saved]
+    for signal, receiver in ((pre_save, remember), (post_save, saved), (post_delete, deleted)):
+        signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
+    for relation in watched.relations:
+        m2m_changed.connect(
+            partial(_relation_changed, watched, relation),
+            sender=model._meta.get_field(relation).remote_field.through,
+            weak=False,
+            dispatch_uid=f"audit.{watched.model}.{relation}",
+        )
 
 
-class _Relation:
-    def __init__(self, watched: Watched, relation: str) -> None:
-        self._watched = watched
-        self._relation = relation
-
-    def changed(
-        self, action: str, instance: Any, reverse: bool, model: type[Model], pk_set: set[Any] | None, **_: Any
-    ) -> None:
-        """Both ends of the relation can be changed from the other end; clearing it names no rows."""
-        match action:
-            case "post_add":
-                change = "added"
-            case "post_remove" | "pre_clear":
-                change = "removed"
-            case _:
-                return
-        if action == "pre_clear":
-            if reverse:
-                rows = apps.get_model(self._watched.model)._default_manager.filter(**{self._relation: instance})
-            else:
-                rows = getattr(instance, self._relation).all()
-        else:
-            rows = model._default_manager.filter(pk__in=pk_set or ())
-        others = list(rows)
-        if not others:
-            return
-        pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)]
-        for subject, related in pairs:
-            names = sorted(_name(each) for each in related)
-            record(f"{self._watched.called}.{self._relation}_{change}", subject, names=names)
+def _relation_changed(
+    watched: Watched,
+    relation: str,
+    action: str,
+    instance: Any,
+    reverse: bool,
+    model: type[Model],
+    pk_set: set[Any] | None,
+    **_: Any,
+) -> None:
+    """Both ends of the relation can be changed from the other end; clearing it names no rows."""
+    change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
+    if change is None:
+        return
+    if action != "pre_clear":
+        others = list(model._default_manager.filter(pk__in=pk_set or ()))
+    elif reverse:
+        others = list(apps.get_model(watched.model)._default_manager.filter(**{relation: instance}))
+    else:
+        others = list(getattr(instance, relation).all())
+    pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)] if others else []
+    for subject, related in pairs:
+        names = sorted(_name(each) for each in related)
+        record(f"{watched.called}.{relation}_{change}", subject, names=names)
 
 
 def _name(related: Model) -> str:
