@@ -1,7 +1,6 @@
 """Static files on the event loop.
 
-WhiteNoise's own middleware is synchronous, and puts everything below it into a thread. There, a view is not told that
-its visitor has left: its work would go on for nobody.
+WhiteNoise's own middleware is synchronous, and puts everything below it into a thread: one for each request that waits.
 """
 
 from __future__ import annotations
