@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.core.management.base import OutputWrapper
 
-from retrieval.ingest.submission.folders import Counts, ingest_paths
+from retrieval.ingest.folders import Counts, ingest_paths
 from retrieval.models import Collection
 
 COLLECTIONS = {

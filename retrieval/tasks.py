@@ -10,7 +10,7 @@ from retrieval.ingest.writing import reweigh
 from retrieval.jobs.sweep import sweep_all
 from retrieval.reconciliation import runs
 from retrieval.sources import runs as source_runs
-from retrieval.sources.runs.syncing import sync
+from retrieval.sources.runs import sync
 
 
 @shared_task

@@ -22,8 +22,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.chunking import chunker
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractionLimits
+from retrieval.ingest.folders import find
 from retrieval.ingest.pipeline import LARGEST_CHUNK_TOKENS, find_block_rows
-from retrieval.ingest.submission.folders import find
 from retrieval.tables.reading import read_tables
 from retrieval.text.instructions import find_instructions
 from retrieval.text.language import detect_language

@@ -22,8 +22,8 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.grounding.citations import MARKER
 from chat.output.addresses import canonical
 from chat.pages.record_paragraphs import record_paragraphs
+from retrieval.viewer.markdown import SafeRenderer, safe_markdown
 from retrieval.viewer.markdown_marks import SourceLines
-from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
 
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 

@@ -29,7 +29,7 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.access import source_collections
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.metadata import save_source
+from retrieval.sources.options import save_source
 from retrieval.sources.protocol import SourceKind
 from retrieval.sources.states import SourceState, standing_of
 

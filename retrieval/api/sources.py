@@ -26,8 +26,7 @@ from retrieval.rights.access import source_collections
 from retrieval.rights.key_limits import Scope, reading_and_writing
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.metadata import save_source
-from retrieval.sources.options import read_options, secret_names, store_options
+from retrieval.sources.options import read_options, save_source, secret_names, store_options
 from retrieval.sources.states import SourceState, standing_of
 
 _LONGEST_INTERVAL = 60 * 24 * 366

@@ -32,7 +32,7 @@ from retrieval.api.serializers import (
 from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.ingest.submission.uploads import submit_upload
+from retrieval.ingest.submission import submit_upload
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.rights.access import entrust, filters_for, is_staff_with

@@ -36,7 +36,7 @@ from retrieval.ingest.chunking.outline import below_title
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
 from retrieval.ingest.reading import read_document
-from retrieval.ingest.submission.members import remove_members, submit_members
+from retrieval.ingest.submission import remove_members, submit_members
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
@@ -49,7 +49,7 @@ from retrieval.resilience import disk
 from retrieval.tables.reading import read_tables
 from retrieval.tables.writing import replace_tables
 from retrieval.text.blocks import find_blocks
-from retrieval.text.blocks.rows import Row, rows_touching
+from retrieval.text.blocks.types import Row, rows_touching
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from retrieval.exceptions import DocumentRejected, LeaseLost
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
-from retrieval.ingest.formats.media_types import PDF
+from retrieval.ingest.formats import PDF
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.models import Document, RecognisedPage
 from retrieval.recognition.pages import TurnOver, recognise_pages, to_words, why_not

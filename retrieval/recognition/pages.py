@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from django.conf import settings
 
 from retrieval import sandbox
-from retrieval.ingest.extraction.pdf.printed import PrintedPage
+from retrieval.ingest.extraction.printed import PrintedPage
 from retrieval.models import Document, DocumentText, RecognisedPage
 from retrieval.observability.metrics import PAGES_RECOGNISED
 from retrieval.recognition import tesseract

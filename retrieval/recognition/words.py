@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from retrieval.ingest.extraction.pdf.printed import Box, PrintedLine, PrintedPage, around
+from retrieval.ingest.extraction.printed import Box, PrintedLine, PrintedPage, around
 
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")

@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db import connection, transaction
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.drafts.editing import changing
 from retrieval.models import Source
 from retrieval.sources.protocol import SourceKind, SourceRefused
 
@@ -131,3 +133,37 @@ def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
     return wanted and not any(fnmatchcase(name, pattern) for pattern in exclude)
+
+
+# Keys of a document's own stay.
+_GIVE = """
+    WITH RECURSIVE family AS (
+        SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
+        UNION ALL
+        SELECT member.id FROM retrieval_document AS member JOIN family ON member.parent_id = family.id
+    )
+    UPDATE retrieval_document AS document
+    SET metadata = (document.metadata - %s::text[]) || %s::jsonb, updated_at = now()
+    FROM family WHERE document.id = family.id
+"""
+
+
+def save_source(source: Source) -> None:
+    """Save the source, and give its documents its metadata if they have changed.
+
+    Raises: DocumentRejected when the collection's documents may not be changed.
+    """
+    with transaction.atomic():
+        is_new = source.pk is None
+        before = current_metadata(source)
+        source.save()
+        if is_new or before == source.metadata:
+            return
+        with changing(source.collection_id), connection.cursor() as cursor:
+            cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
+
+
+def current_metadata(source: Source) -> dict[str, Any]:
+    """As they are stored, and stay until the transaction ends: what is added meanwhile gets them all the same."""
+    rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
+    return rows.values_list("metadata", flat=True).first() or {}

@@ -13,11 +13,10 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _t
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import Submission
-from retrieval.ingest.submission.uploads import name_for_people, submit_upload
+from retrieval.ingest.submission import Submission, name_for_people, submit_upload
 from retrieval.models import Collection, Document
 from retrieval.sources.kinds.website import name_and_type, name_of, normalise
-from retrieval.sources.network.http import Client, Response
+from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from retrieval.ingest.formats.media_types import CSV, TSV
+from retrieval.ingest.formats import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import Computed, compute, format_number

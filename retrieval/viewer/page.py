@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from retrieval.ingest.extraction.text.markdown import parse_front_matter
+from retrieval.ingest.extraction.plain import parse_front_matter
 from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.recognition.pages import LOW_CONFIDENCE, find_page

@@ -10,11 +10,12 @@ import contextlib
 import logging
 import os
 import tempfile
+import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -22,7 +23,72 @@ from typing import Any, Generic, TypeVar
 from retrieval import sandbox
 from retrieval.observability.metrics import PAGES_NOT_DRAWN
 from retrieval.resilience.slots import Slots
-from retrieval.viewer.shared_work import SharedWork, TooMuchWork
+
+Result = TypeVar("Result")
+IsWanted = Callable[[float], bool]
+
+
+class TooMuchWork(Exception):
+    """So much waits to be done already that nothing is added."""
+
+
+@dataclass(slots=True)
+class _Work(Generic[Result]):
+    waiting: int = 0
+    future: Future[Result] = field(default_factory=Future)
+
+
+class SharedWork(Generic[Result]):
+    """At most ``threads`` pieces are done at once; ``longest_queue`` more and ``most_waiting`` callers may wait."""
+
+    def __init__(self, threads: int, longest_queue: int, most_waiting: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="shared-work")
+        self._most_pieces = threads + longest_queue
+        self._most_waiting = most_waiting
+        self._pieces: dict[Hashable, _Work[Result]] = {}
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def join_work(self, key: Hashable, function: Callable[[IsWanted], Result]) -> Iterator[Future[Result]]:
+        """What ``function`` will return, or what it returns to another who asked for ``key`` and still waits.
+
+        It is called with a function that says whether anybody is in this context still; before it is begun, it is
+        dropped when nobody is. Raises: TooMuchWork.
+        """
+        with self._lock:
+            if sum(other.waiting for other in self._pieces.values()) >= self._most_waiting:
+                raise TooMuchWork(f"{self._most_waiting} wait already.")
+            piece = self._pieces.get(key)
+            if piece is None:
+                if len(self._pieces) >= self._most_pieces:
+                    raise TooMuchWork(f"{len(self._pieces)} pieces of work wait already.")
+                piece = self._pieces[key] = _Work()
+                self._executor.submit(self._do, key, piece, function)
+            piece.waiting += 1
+        try:
+            yield piece.future
+        finally:
+            with self._lock:
+                piece.waiting -= 1
+                if not piece.waiting and self._pieces.get(key) is piece:
+                    # Whoever asks from now on is not to join work that is being given up.
+                    del self._pieces[key]
+
+    def _do(self, key: Hashable, piece: _Work[Result], function: Callable[[IsWanted], Result]) -> None:
+        # The lock makes sure that who caused this is counted.
+        with self._lock:
+            is_wanted = piece.waiting > 0
+        if not is_wanted or not piece.future.set_running_or_notify_cancel():
+            return
+        try:
+            piece.future.set_result(function(lambda _elapsed: piece.waiting > 0))
+        except BaseException as error:  # noqa: BLE001 - whoever waits is to have it
+            piece.future.set_exception(error)
+        finally:
+            with self._lock:
+                if self._pieces.get(key) is piece:
+                    del self._pieces[key]
+
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +101,6 @@ _MOST_WAITING = 100
 _LARGEST_PICTURE_BYTES = 20_000_000
 _LONGEST_WORDS = 8_000
 _LAYOUTS_AT_ONCE = 2
-Result = TypeVar("Result")
 Value = TypeVar("Value")
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")

@@ -22,8 +22,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from retrieval.ingest.formats import View, view_of
-from retrieval.ingest.formats.media_types import PDF
+from retrieval.ingest.formats import PDF, View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import file_of, page_context, page_pictures

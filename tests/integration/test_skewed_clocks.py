@@ -21,7 +21,7 @@ from retrieval.jobs.job import Job
 from retrieval.jobs.lease import Leased, acquire, renew
 from retrieval.jobs.sweep import sweep as sweep_jobs
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
-from retrieval.sources.runs import syncing
+from retrieval.sources import runs as source_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -167,4 +167,4 @@ def test_turns_of_slow_documents_and_of_sources_are_counted(
     held = acquire(Document.unfinished(), second.pk, status=Document.RUNNING)
     assert held is not None
     assert not reading_turns._take(held)
-    assert syncing._lease_in_turn(other.pk) is None
+    assert source_runs._lease_in_turn(other.pk) is None

@@ -40,7 +40,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "chat/injection/detection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),
-    "retrieval/ingest/extraction/pdf/document.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
+    "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
     "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
         r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
     ),
@@ -58,7 +58,7 @@ LOOPED = {
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {
     "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
-    "retrieval/ingest/extraction/text/source_code.py": 300,  # _MAX_LINE_CHARS
+    "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/ingest/extraction/lines.py": 800,  # 4 * MAX_TITLE_CHARS
     "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
     "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
@@ -68,7 +68,7 @@ SEEN_CHARACTERS = {
     "retrieval/text/instruction_rules.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.
-MATCHED = {"retrieval/ingest/extraction/text/source_code.py"}
+MATCHED = {"retrieval/ingest/extraction/source_code.py"}
 
 SCREENED_CHARACTERS = 2_000
 CHARACTERS = 10_000

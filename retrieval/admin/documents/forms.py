@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
-from retrieval.ingest.submission import uploads
+from retrieval.ingest.submission import read_upload
 from retrieval.models import Collection, Document
 from retrieval.search.metadata import validated_metadata
 
@@ -146,7 +146,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
         if not upload:
             return None
         try:
-            return uploads.read_upload(upload, self.instance.source)
+            return read_upload(upload, self.instance.source)
         except DocumentRejected as error:
             raise forms.ValidationError(str(error)) from error
 

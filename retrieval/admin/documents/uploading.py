@@ -23,8 +23,7 @@ from retrieval.admin.base import PageAdmin
 from retrieval.admin.documents.forms import UploadForm
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import Submission
-from retrieval.ingest.submission.uploads import submit_upload
+from retrieval.ingest.submission import Submission, submit_upload
 from retrieval.models import Collection, Document
 from retrieval.sources.web_page import address_in, submit_page
 

@@ -12,9 +12,9 @@ from typing import Any
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction.embedded import EmbeddedPictures, RecognisedPicture
-from retrieval.ingest.extraction.pdf.printed import PrintedPage
+from retrieval.ingest.extraction.printed import PrintedPage
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
-from retrieval.ingest.formats.file_format import Format
+from retrieval.ingest.formats import Format
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 

@@ -14,8 +14,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import extract, printable_name
 from retrieval.ingest.extraction.embedded import FIRST_NUMBER, RecognisedPicture
-from retrieval.ingest.extraction.pdf.reading_order import order_lines
-from retrieval.ingest.extraction.pdf.text import compose
+from retrieval.ingest.extraction.printed import order_lines
+from retrieval.ingest.extraction.printed_text import compose
 from retrieval.ingest.extraction.types import (
     MOST_NAMED,
     EmbeddedPicture,

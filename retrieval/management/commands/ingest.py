@@ -16,7 +16,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from retrieval.dense.loading import load_vectors, loading
 from retrieval.exceptions import RetrievalError
-from retrieval.ingest.submission.folders import Counts, ingest_paths
+from retrieval.ingest.folders import Counts, ingest_paths
 from retrieval.management.prepared import PreparedCommand
 from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection

@@ -1,20 +1,20 @@
-"""The kinds of sources. A kind is a module here, and a line below."""
+"""The kinds of sources. A kind is a line below."""
 
 from __future__ import annotations
 
-from retrieval.sources.kinds import confluence, feed, folder, git, mailbox, mediawiki, s3, webdav, website
+from retrieval.sources.kinds import feed, file_servers, folders, mailbox, website, wikis
 
 KINDS = {
     kind.name: kind
     for kind in (
-        folder.KIND,
+        folders.FOLDER,
         website.KIND,
-        git.KIND,
-        s3.KIND,
-        webdav.KIND,
+        folders.GIT,
+        file_servers.S3,
+        file_servers.WEBDAV,
         mailbox.KIND,
         feed.KIND,
-        confluence.KIND,
-        mediawiki.KIND,
+        wikis.CONFLUENCE,
+        wikis.MEDIAWIKI,
     )
 }

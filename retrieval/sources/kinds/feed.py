@@ -12,7 +12,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import HttpConnector, check_item, check_listing, join
+from retrieval.sources.network import HttpConnector, check_item, check_listing, join
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     UNCHANGED,

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.addresses import resolve
+from retrieval.sources.network import resolve
 from retrieval.sources.options import Account, Options
 from retrieval.sources.protocol import (
     Connector,

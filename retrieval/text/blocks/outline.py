@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from html import unescape
 from itertools import islice, pairwise
 
-from retrieval.text.blocks.lines import read_lines
-from retrieval.text.blocks.marks import closes_fence, is_delimiter, opens_fence, read_item
+from retrieval.text.blocks.lines import closes_fence, is_delimiter, opens_fence, read_item, read_lines
 from retrieval.text.blocks.types import Block, BlockKind
 from retrieval.text.sentences import strip_range
 

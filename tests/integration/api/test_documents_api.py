@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import uploads
+from retrieval.ingest.submission import read_upload
 from retrieval.models import Chunk, Document, Lexeme
 from tests.support.keys import key_of
 
@@ -71,7 +71,7 @@ def test_a_file_too_large_is_rejected_before_it_is_read(staff_api, collection, s
 
     settings.DOCUMENT_MAX_BYTES = 2**20
     with pytest.raises(DocumentRejected):
-        uploads.read_upload(Unread("big.txt", b"x" * (2**20 + 1)), "big.txt")
+        read_upload(Unread("big.txt", b"x" * (2**20 + 1)), "big.txt")
     response = upload(staff_api, file("big.txt", b"x" * (2**20 + 1)))
     assert response.status_code == 400
     assert "1 MiB" in response.json()["rejected"][0]["error"]

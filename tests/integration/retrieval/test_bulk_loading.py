@@ -21,7 +21,7 @@ from retrieval.dense import loading, reembedding
 from retrieval.dense.index import index_name
 from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
 from retrieval.ingest import pipeline, submission
-from retrieval.ingest.submission.folders import ingest_paths
+from retrieval.ingest.folders import ingest_paths
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
 from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import reconcile

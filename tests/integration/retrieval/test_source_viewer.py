@@ -18,7 +18,7 @@ from django.urls import reverse
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import page_pictures
-from retrieval.viewer.shared_work import SharedWork
+from retrieval.viewer.pdf_pages import SharedWork
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from retrieval.models import Collection
-from retrieval.sources.runs import comparison
+from retrieval.sources import comparing
 from tests.support.sources import WebServer, make_source, run_once
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +79,7 @@ def source(request: pytest.FixtureRequest, server: EndlessServer, collection: Co
 def test_a_page_with_nothing_new_ends_the_run(
     source: Any, server: EndlessServer, keys: Callable[[int], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "LISTING_SECONDS", 5.0)
+    monkeypatch.setattr(comparing, "LISTING_SECONDS", 5.0)
     server.keys = keys
     run = run_once(source)
     assert (run.status, "does not come to an end" in run.error) == ("failed", True), run.error
@@ -90,7 +90,7 @@ def test_a_listing_of_ever_new_pages_ends_in_time(
     source: Any, server: EndlessServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Folders of S3, and what the patterns leave out elsewhere, are no items that the run sees.
-    monkeypatch.setattr(comparison, "LISTING_SECONDS", 1.0)
+    monkeypatch.setattr(comparing, "LISTING_SECONDS", 1.0)
 
     def keys(number: int) -> list[str]:
         time.sleep(4 if number == 5 else 0)

@@ -15,8 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Collection, Document, SourceItem, SourceRun
-from retrieval.sources.runs import RunRefused, request_run
-from retrieval.sources.runs.syncing import sync
+from retrieval.sources.runs import RunRefused, request_run, sync
 from retrieval.sources.states import SourceState, standing_of
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once

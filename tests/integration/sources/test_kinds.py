@@ -13,7 +13,7 @@ import pytest
 
 from retrieval.models import Collection, Document, SourceRun
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.runs.syncing import sync
+from retrieval.sources.runs import sync
 from retrieval.sources.states import SourceState, standing_of
 from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
 

@@ -16,7 +16,7 @@ from retrieval.drafts import lifecycle
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.rights.key_limits import Scope
 from retrieval.sources.options import all_options
-from retrieval.sources.runs.syncing import sync
+from retrieval.sources.runs import sync
 from tests.support.keys import key_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
 

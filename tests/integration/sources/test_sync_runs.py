@@ -19,12 +19,11 @@ from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import submit
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
-from retrieval.sources import runs
-from retrieval.sources.kinds.folder import FolderConnector
-from retrieval.sources.network.addresses import resolve
+from retrieval.sources import comparing, runs
+from retrieval.sources.kinds.folders import FolderConnector
+from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.runs import comparison
-from retrieval.sources.runs.syncing import sync
+from retrieval.sources.runs import sync
 from retrieval.sources.states import SourceState, standing_of
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
@@ -104,7 +103,7 @@ def test_a_listing_that_breaks_off_removes_nothing(
 
 
 def test_a_long_run_is_handed_back_and_goes_on(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "WORKING_SECONDS", -1.0)
+    monkeypatch.setattr(comparing, "WORKING_SECONDS", -1.0)
     run = run_once(source)
     assert (run.status, run.added, run.attempts) == ("waiting", 1, 0)
     assert numbers(runs.finish_in_process(run)) == (10, 0, 0, 0, 0)

@@ -13,7 +13,6 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import ExtractionLimits, extract
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.formats import media_types
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.page import page_context
 from tests.support import formats_table
@@ -55,7 +54,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
 
 def test_the_toy_format_is_unknown_without_its_registration() -> None:
-    assert formats.detect(TOY_BYTES, "a.toy").media_type == media_types.PLAIN
+    assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
     assert ".toy" not in str(UploadForm(user=None)["file"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures.process import BrokenProcessPool
 
-from retrieval.ingest.submission.parallel import in_processes
+from retrieval.ingest.folders import in_processes
 
 
 def squared(number: int) -> tuple[int, int]:

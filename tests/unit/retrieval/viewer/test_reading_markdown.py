@@ -3,7 +3,7 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from retrieval.ingest.extraction.text.markdown import parse_front_matter, parse_structure
+from retrieval.ingest.extraction.plain import parse_front_matter, parse_structure
 from retrieval.viewer.markdown import RenderedMarkdown, render_document
 
 HOSTILE = """# <img src=x onerror=alert(1)> title

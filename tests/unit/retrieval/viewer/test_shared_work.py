@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from retrieval.viewer.shared_work import IsWanted, SharedWork, TooMuchWork
+from retrieval.viewer.pdf_pages import IsWanted, SharedWork, TooMuchWork
 
 
 def test_what_many_ask_for_is_done_once() -> None:

@@ -14,7 +14,6 @@ from retrieval.ingest import formats
 from retrieval.ingest.chunking import chunker
 from retrieval.ingest.extraction import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.formats import media_types
 from retrieval.text.language import detect_language
 from tests.support import bombs
 
@@ -137,7 +136,7 @@ def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory() -> N
 def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     """Detection runs inside the request that brings the file."""
     started = time.process_time()
-    assert formats.detect(begin, "a.txt").media_type == media_types.PLAIN
+    assert formats.detect(begin, "a.txt").media_type == formats.PLAIN
     assert time.process_time() - started < 1
 
 
@@ -146,7 +145,7 @@ def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     [b"<html>", b"\xef\xbb\xbf <!DOCTYPE html>", b"<?xml version='1.0'?>\n<!-- a --><!----> <HTML lang=en>"],
 )
 def test_a_page_without_a_name_is_still_recognised(begin: bytes) -> None:
-    assert formats.detect(begin + b"words", "page.txt").media_type == media_types.HTML
+    assert formats.detect(begin + b"words", "page.txt").media_type == formats.HTML
 
 
 def test_a_directory_of_many_files_is_counted_before_it_is_read() -> None:

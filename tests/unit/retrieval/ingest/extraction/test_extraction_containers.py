@@ -13,8 +13,8 @@ from oxmsg.storage import Storage, Stream
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction import ExtractionLimits, extract
-from retrieval.ingest.extraction.containers import outlook
-from retrieval.ingest.extraction.containers.members import clean_name
+from retrieval.ingest.extraction.archive import clean_name
+from retrieval.ingest.extraction.mail import extract_outlook_mail
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import LeftOut
 from retrieval.ingest.left_out import tell
@@ -159,7 +159,7 @@ def test_messages_attached_to_an_outlook_message_are_mails(monkeypatch: pytest.M
     sender = "=?GBK?B?1cXI/Q==?= <zhang@example.org>"
     outer = stored("", 32, {0x0037: "Outer", 0x1000: "See below.", 0x007D: f"From: {sender}\n\n"}, forwarded, linked)
     monkeypatch.setattr(oxmsg.Message, "load", lambda _file: oxmsg.Message(outer))
-    extracted = outlook.extract_outlook_mail(b"", "outer.msg", "application/vnd.ms-outlook", ExtractionLimits())
+    extracted = extract_outlook_mail(b"", "outer.msg", "application/vnd.ms-outlook", ExtractionLimits())
     assert "From: 张三 (zhang@example.org)\nAttachments: Re: a-b.eml" in extracted.text
     assert extracted.left_out == (LeftOut("linked", ("share.docx",), 1),)
     inner = extract(extracted.members[0].data, extracted.members[0].name)

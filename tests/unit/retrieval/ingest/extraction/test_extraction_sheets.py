@@ -12,8 +12,7 @@ import pytest
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.chunking.chunker import chunk
 from retrieval.ingest.extraction import extract
-from retrieval.ingest.extraction.office.sheets import Cell, Sheet, write_sheets
-from retrieval.ingest.extraction.office.workbook import show_value
+from retrieval.ingest.extraction.sheets import Cell, Sheet, show_value, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.left_out import tell
 from retrieval.tables.reading import read_tables

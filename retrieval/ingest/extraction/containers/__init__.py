@@ -1,1 +1,0 @@
-"""Files that hold files: archives and mails."""

@@ -1,1 +1,0 @@
-"""Documents, sheets and slides of office programs."""

@@ -1,0 +1,213 @@
+"""Lines of printed pages, of PDF files and of recognised text, and the order in which they are read. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, from the upper left corner of a page whose text is upright."""
+
+
+@dataclass(slots=True)
+class PrintedLine:
+    """A line, or the part of one that a wide gap sets off. ``boxes`` has one box a character of ``text``; ``size`` is
+    the font's in points. ``follows`` says that it stands on the same row as the line before it,
+    ``is_row`` that it is a row of a table in Markdown's form."""
+
+    text: str
+    box: Box
+    size: float
+    is_bold: bool = False
+    follows: bool = False
+    boxes: list[Box] = field(default_factory=list)
+    is_row: bool = False
+
+    @property
+    def left(self) -> float:
+        return self.box[0]
+
+    @property
+    def top(self) -> float:
+        return self.box[1]
+
+    @property
+    def right(self) -> float:
+        return self.box[2]
+
+    @property
+    def bottom(self) -> float:
+        return self.box[3]
+
+    @property
+    def middle(self) -> float:
+        return (self.box[1] + self.box[3]) / 2
+
+
+@dataclass(slots=True)
+class PrintedPage:
+    """The lines of a page in the order in which they are read.
+
+    ``width`` and ``height`` are in points, of the page held so that its text is upright; to be as it is shown, it is
+    turned by so many degrees, clockwise.
+    """
+
+    width: float
+    height: float
+    lines: list[PrintedLine]
+    turned: int = 0
+
+
+def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
+    """A box of a page that is turned clockwise, on the turned page, which is ``width`` wide and ``height`` high."""
+    x1, y1, x2, y2 = box
+    if degrees == 90:
+        return width - y2, x1, width - y1, x2
+    if degrees == 180:
+        return width - x2, height - y2, width - x1, height - y1
+    if degrees == 270:
+        return y1, height - x2, y2, height - x1
+    return box
+
+
+def around(boxes: Iterable[Box]) -> Box:
+    """The box of a line: as wide as ``boxes``, which are not empty, and as high as most of them."""
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), median(tops), max(rights), median(bottoms)
+
+
+def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
+    """Two parts of a row as one line."""
+    gap = (left.right, left.top, max(left.right, right.left), left.bottom)
+    box = (left.left, min(left.top, right.top), right.right, max(left.bottom, right.bottom))
+    # The longer part says how the line is printed.
+    longer = max(left, right, key=lambda line: len(line.text))
+    return PrintedLine(
+        f"{left.text} {right.text}",
+        box,
+        longer.size,
+        left.is_bold and right.is_bold,
+        left.follows,
+        [*left.boxes, gap, *right.boxes] if left.boxes else [],
+    )
+
+
+# In this part of a page's height at its top and bottom stand running titles, which many programs write first or last.
+_EDGE = 0.08
+_FEWEST_LINES = 4
+_PROSE_CHARACTERS = 15
+_MOST_CROSSING = 0.5
+_LEVEL = 0.5
+
+
+def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
+    """``lines`` as they are read, the parts of a row joined unless a column ends between them."""
+    gutter = _find_gutter(lines)
+    if _jumps_up(lines, height) or (gutter is not None and _alternates(lines, gutter)):
+        lines = _by_place(list(lines))
+    return _join_rows(lines)
+
+
+def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
+    joined: list[PrintedLine] = []
+    for line in lines:
+        above = joined[-1] if joined else None
+        if (
+            above is not None
+            and line.follows
+            and above.right <= line.left + line.size
+            and abs(above.middle - line.middle) < _LEVEL * max(above.size, line.size)
+        ):
+            joined[-1] = join_lines(above, line)
+        else:
+            joined.append(line)
+    return joined
+
+
+def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
+    body = [line for line in lines if _EDGE * height < line.middle < (1 - _EDGE) * height]
+    return any(
+        below.bottom <= line.top + 1 and below.left < line.right - line.size
+        for line, below in pairwise(body)
+        if not below.follows
+    )
+
+
+def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
+    """Where the first column of prose ends and the next begins; None on a page of one column."""
+    prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
+    best: tuple[int, float] | None = None
+    for left in {round(line.left) for line in prose}:
+        place = left - 2.0
+        before = [line for line in prose if line.right <= place]
+        after = [line for line in prose if line.left >= place]
+        crossing = len(prose) - len(before) - len(after)
+        fewest = min(len(before), len(after))
+        if fewest < _FEWEST_LINES or crossing > _MOST_CROSSING * (len(before) + len(after)):
+            continue
+        # Columns stand beside each other.
+        lowest = min(max(line.bottom for line in before), max(line.bottom for line in after))
+        if lowest <= max(min(line.top for line in before), min(line.top for line in after)):
+            continue
+        score = fewest - crossing
+        if best is None or (score, -place) > (best[0], -best[1]):
+            best = score, place
+    return best[1] if best else None
+
+
+def _alternates(lines: Sequence[PrintedLine], gutter: float) -> bool:
+    """Whether prose in columns is written row by row, as no table is: lines as long as the column, that go on below."""
+    first = [line for line in lines if line.right <= gutter]
+    second = [line for line in lines if line.left >= gutter]
+    switches = sum(1 for before, line in pairwise(lines) if line.follows and before.right <= gutter <= line.left)
+    if switches < max(_FEWEST_LINES, 0.5 * min(len(first), len(second))):
+        return False
+    return all(_is_prose(column) for column in (first, second))
+
+
+def _is_prose(column: Sequence[PrintedLine]) -> bool:
+    left, right = min(line.left for line in column), max(line.right for line in column)
+    full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
+    goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
+    return len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
+
+
+def _by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
+    """Column by column between the lines that cross them; else from top to bottom, and in each row from the left."""
+    gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
+    if gutter is None:
+        return _by_rows(lines)
+    ordered: list[PrintedLine] = []
+    crossing = sorted((line for line in lines if line.left < gutter < line.right), key=lambda line: line.top)
+    columns = [line for line in lines if not line.left < gutter < line.right]
+    for line in crossing:
+        above = [other for other in columns if other.middle < line.middle]
+        columns = [other for other in columns if other.middle >= line.middle]
+        ordered += _both_columns(above, gutter)
+        line.follows = False
+        ordered.append(line)
+    return ordered + _both_columns(columns, gutter)
+
+
+def _both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
+    first = [line for line in lines if line.right <= gutter]
+    second = [line for line in lines if line.right > gutter]
+    return (_by_place(first) if first else []) + (_by_place(second) if second else [])
+
+
+def _by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
+    rows: list[list[PrintedLine]] = []
+    for line in sorted(lines, key=lambda line: line.middle):
+        if rows and line.middle - rows[-1][0].middle < _LEVEL * min(line.size, rows[-1][0].size):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    ordered: list[PrintedLine] = []
+    for row in rows:
+        row.sort(key=lambda line: line.left)
+        for at, line in enumerate(row):
+            line.follows = at > 0
+        ordered += row
+    return ordered

@@ -1,1 +1,0 @@
-"""Files that are text, and HTML, in pages and in books."""

@@ -1,0 +1,437 @@
+"""What a source lists is compared with what it held the last time, and what differs is read.
+
+What was done stands on the rows of the items, with the number of the run, so that whoever goes on after a worker that
+died does nothing twice, and removes nothing before everything was listed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import PurePosixPath
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from retrieval.drafts.editing import changing, reason_not_to_change
+from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
+from retrieval.ingest import formats
+from retrieval.ingest.submission import submit
+from retrieval.models import Source, SourceItem, SourceRun
+from retrieval.models.source import hash_key
+from retrieval.resilience import deadline
+from retrieval.sources.options import current_metadata, is_wanted
+from retrieval.sources.protocol import (
+    AddressRefused,
+    Connector,
+    Fetched,
+    ItemFailed,
+    ItemGone,
+    ItemRejected,
+    ListingUnchanged,
+    RemoteItem,
+    SourceRefused,
+    SourceUnavailable,
+    Unchanged,
+)
+
+# In the log of a run; the numbers count all.
+MOST_NAMED = 100
+RUNS_KEPT = 50
+Outcome = SourceItem.Outcome
+_COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
+_NAMED = (Outcome.ADDED, Outcome.CHANGED)
+
+
+class Tally:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.named: dict[str, list[str]] = {}
+        self.failures: list[list[str]] = []
+        self.removed = 0
+        self.held = 0
+
+    @classmethod
+    def resumed(cls, run: SourceRun, items: Iterable[SourceItem]) -> Tally:
+        """With what earlier attempts at the same run have done."""
+        tally = cls()
+        if run.is_preview:
+            return tally
+        tally.removed = run.removed
+        tally.named["removed"] = run.details.get("removed", [])
+        for item in items:
+            if item.seen_by_run != run.pk:
+                continue
+            if item.outcome == Outcome.FAILED:
+                tally.fail(item.key, item.error)
+            else:
+                tally.count(Outcome(item.outcome), item.key)
+        return tally
+
+    def count(self, outcome: SourceItem.Outcome, name: str) -> None:
+        self.counts[outcome] += 1
+        if outcome in _NAMED:
+            self._name(outcome, name)
+
+    def fail(self, name: str, error: str) -> None:
+        self.counts[Outcome.FAILED] += 1
+        if len(self.failures) < MOST_NAMED:
+            self.failures.append([name, error[:500]])
+
+    def remove(self, name: str) -> None:
+        self.removed += 1
+        self._name("removed", name)
+
+    def hold(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.held += 1
+            self._name("held", name)
+
+    def _name(self, group: str, name: str) -> None:
+        named = self.named.setdefault(group, [])
+        if len(named) < MOST_NAMED:
+            named.append(name)
+
+    def numbers(self) -> dict[str, int]:
+        return {outcome.value: self.counts[outcome] for outcome in _COUNTED}
+
+    def details(self) -> dict[str, Any]:
+        return {**self.named, "failures": self.failures}
+
+
+def forget_old_runs(run: SourceRun) -> None:
+    """Of runs in a row that found nothing new, the last is kept: by the minute, they would soon be all there is."""
+    ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
+    last = list(ended.filter(is_preview=False)[:2])
+    if len(last) == 2 and all(map(_found_nothing, last)) and last[0].details == last[1].details:
+        last[1].delete()
+    SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
+
+
+def _found_nothing(run: SourceRun) -> bool:
+    return run.status == SourceRun.Status.DONE and not (run.added or run.changed or run.removed or run.kept_back)
+
+
+# Of the documents of a source. A larger share is removed only when somebody has agreed.
+LARGEST_SHARE = 0.2
+
+
+def remove_gone(
+    run: SourceRun, tally: Tally, gone: Sequence[SourceItem], documents: Collection[str], total: int
+) -> None:
+    """``documents`` are the names of those that there are, ``total`` how many items had one before the run."""
+    consented = {item.pk for item in gone if run.may_remove and item.is_held}
+    in_question = [item for item in gone if item.name in documents and item.pk not in consented]
+    if _is_too_much(len(in_question), total - len(consented)):
+        held = {item.pk for item in in_question}
+        tally.hold(map(_name_of, in_question))
+        if not run.is_preview:
+            SourceItem.objects.filter(pk__in=held).update(is_held=True)
+        gone = [item for item in gone if item.pk not in held]
+    for item in gone:
+        if item.name in documents:
+            tally.remove(_name_of(item))
+        if not run.is_preview:
+            _remove(run, tally, item)
+
+
+def _remove(run: SourceRun, tally: Tally, item: SourceItem) -> None:
+    with changing(run.source.collection_id):
+        run.lock()
+        for document in run.source.own_documents.filter(source=item.name):
+            document.delete()
+            run.write(removed=F("removed") + 1, details=tally.details())
+        item.delete()
+
+
+def _name_of(item: SourceItem) -> str:
+    return item.name or item.key
+
+
+def _is_too_much(gone: int, total: int) -> bool:
+    """Whether so many of all documents are not removed before somebody has looked: more than LARGEST_SHARE, but
+    for a single one; and never all."""
+    return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
+
+
+def check_content(data: bytes, name: str, media_type: str) -> None:
+    """Raises: ItemRejected for what can be no document."""
+    if not data:
+        raise ItemRejected(_t("%s is empty.") % name)
+    try:
+        formats.detect(data, name, media_type)
+    except DocumentRejected as error:
+        said, is_unknown, _formats = str(error).partition("; supported are ")
+        if is_unknown:
+            said = _t("%s: convert it there, or leave it out with a pattern.") % said
+        raise ItemRejected(said) from error
+
+
+def known_formats() -> str:
+    """What decides whether a file is rejected: once it differs, those that were are looked at again."""
+    names = sorted(each.media_type for each in formats.read_formats())
+    return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
+
+
+# Together less than a task may take. Then the run is handed back, and goes on where it was.
+LISTING_SECONDS = 8 * 60.0
+# More are not listed and compared within that time.
+MOST_ITEMS = 50_000
+WORKING_SECONDS = 12 * 60.0
+FLUSH_SECONDS = 2.0
+FLUSH_ITEMS = 500
+# So many items one after the other that did not answer: the source is away.
+SILENT_ITEMS = 3
+_LONGEST_NAME = 1000
+
+
+class TimeIsUp(RetrievalError):
+    """The rest is done by the next attempt."""
+
+
+class Comparison:
+    """What one attempt at a run does. ``is_whole`` says that all that was read before is still there."""
+
+    def __init__(self, run: SourceRun) -> None:
+        self._run, self._source = run, run.source
+        self._is_real = not run.is_preview
+        self._items = {item.key: item for item in self._source.items.all()}
+        self._key_of_name = {item.name: key for key, item in self._items.items() if item.name}
+        self._documents = set(self._source.own_documents.values_list("source", flat=True))
+        self._total_before = sum(item.name in self._documents for item in self._items.values())
+        self._tally = Tally.resumed(run, self._items.values())
+        self._formats = known_formats()
+        self._visited: set[str] = set()
+        self._present: set[str] = set()
+        self._kept: list[int] = []
+        self._silent = 0
+        self._has_read = False
+        self._flushed_at = time.monotonic()
+        self.is_whole = all(self._has_all(item) or item.is_rejected for item in self._items.values())
+
+    def work(self, connector: Connector) -> None:
+        """Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
+        try:
+            listed = self._list(connector)
+        except ListingUnchanged:
+            for key, item in self._items.items():
+                self._present.add(key)
+                self._keep(item)
+        else:
+            self._walk(connector, listed)
+        self._flush()
+        if connector.lists_everything:
+            gone = [item for key, item in self._items.items() if key not in self._present]
+            remove_gone(self._run, self._tally, gone, self._documents, self._total_before)
+        self._finish(connector)
+
+    # What is there --------------------------------------------------------------------------------------------------
+
+    def _list(self, connector: Connector) -> deque[RemoteItem]:
+        """All of it, before anything is read: a listing that breaks off is none."""
+        listed = deque[RemoteItem]()
+        # Requests for pages without items, or that drip, are within the limit as well.
+        with deadline.limit(LISTING_SECONDS) as limit:
+            try:
+                for found in connector.list_items():
+                    listed.append(found)
+                    _check_number(len(listed))
+                    if time.monotonic() > limit.ends_at:
+                        raise SourceUnavailable("")
+            except SourceUnavailable as error:
+                if time.monotonic() < limit.ends_at:
+                    raise
+                raise SourceUnavailable(
+                    _t("Listing it takes longer than %d minutes.") % (LISTING_SECONDS / 60)
+                ) from error
+        return listed
+
+    def _walk(self, connector: Connector, waiting: deque[RemoteItem]) -> None:
+        self._started = time.monotonic()
+        while waiting:
+            found = waiting.popleft()
+            if found.key in self._visited or not (found.is_entry or is_wanted(found.name, self._source.options)):
+                continue
+            self._visited.add(found.key)
+            self._present.add(found.key)
+            _check_number(len(self._visited))
+            waiting.extend(self._look_at(connector, found))
+            if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
+                self._flush()
+            self._check_time()
+
+    def _check_time(self) -> None:
+        # Not before something was read: what earlier attempts have done is passed over first.
+        if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
+            return
+        if not self._is_real:
+            raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
+        self._flush()
+        raise TimeIsUp
+
+    def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
+        """Bring one item up to date; returns what it links to."""
+        item = self._items.get(found.key)
+        if item is not None and self._is_real and item.seen_by_run == self._run.pk:
+            return _links(item)
+        # A document that somebody deleted comes back.
+        has_all = item is not None and self._has_all(item)
+        is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
+        if item is not None and is_same and (has_all or self._is_still_rejected(item)):
+            self._keep(item)
+            return _links(item)
+        self._has_read = True
+        try:
+            fetched = connector.fetch(found, item.validators if item is not None and has_all else {})
+            self._silent = 0
+            if isinstance(fetched, Unchanged):
+                if item is None:
+                    raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
+                self._keep(item)
+                return _links(item)
+            self._take(found, item, fetched)
+            return fetched.links
+        except ItemGone:
+            self._present.discard(found.key)
+        except SourceUnavailable as error:
+            self._silent += 1
+            if self._silent >= SILENT_ITEMS or error.pause is not None:
+                raise
+            self._fail(found, item, str(error))
+        except (ItemFailed, AddressRefused) as error:
+            self._fail(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
+        except DocumentRejected as error:
+            if reason := reason_not_to_change(self._source.collection):
+                raise SourceRefused(reason) from error
+            self._fail(found, item, str(error))
+        # What it linked to before is not gone because it cannot be read now.
+        return _links(item) if item is not None and found.key in self._present else ()
+
+    def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
+        """Make what was read the document of its item, if it is one and has changed."""
+        data = fetched.data if is_wanted(found.name, self._source.options) else None
+        item = item or SourceItem(source=self._source, key=found.key)
+        had_document = item.name in self._documents
+        if data is None and had_document:
+            # It leads elsewhere now, or is not wanted any more.
+            self._present.discard(found.key)
+            return
+        content_hash = hashlib.sha256(data).hexdigest() if data is not None else ""
+        if data is None:
+            outcome = Outcome.PASSED
+        elif had_document and item.content_hash == content_hash:
+            outcome = Outcome.UNCHANGED
+        else:
+            outcome = Outcome.CHANGED if had_document else Outcome.ADDED
+            item.name = item.name if had_document else self._new_name(found, fetched)
+            check_content(data, item.name, fetched.media_type)
+        item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
+        item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
+        if self._is_real:
+            with transaction.atomic():
+                self._run.lock()
+                if data is not None and outcome != Outcome.UNCHANGED:
+                    submit(
+                        self._source.collection,
+                        item.name,
+                        data,
+                        title=(fetched.title or found.title)[:500],
+                        url=found.url if len(found.url) <= _LONGEST_NAME else "",
+                        metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
+                        origin=self._source,
+                    )
+                self._save(item, outcome)
+            if data is not None:
+                self._documents.add(item.name)
+            self._items[found.key] = item
+        self._key_of_name[item.name] = found.key
+        self._tally.count(outcome, found.name)
+
+    def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
+        """What the item's document is called: after the source and itself, and like no other item's."""
+        name = f"{self._source.name}/{fetched.name or found.name}"
+        if self._key_of_name.get(name, found.key) != found.key:
+            path = PurePosixPath(name)
+            name = str(path.with_name(f"{path.stem}-{hash_key(found.key)[:8]}{path.suffix}"))
+        if len(name) > _LONGEST_NAME:
+            raise ItemRejected(_t("%s… has too long a name.") % found.name[:100])
+        return name
+
+    def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
+        """Note why the item could not be read. Its document, if it has one, stays as it was."""
+        self._tally.fail(found.name, error)
+        if not self._is_real:
+            return
+        item = item or SourceItem(source=self._source, key=found.key)
+        if is_rejected:
+            item.fingerprint, item.validators = found.fingerprint, {"formats": self._formats}
+        with transaction.atomic():
+            self._run.lock()
+            self._save(item, Outcome.FAILED, error, is_rejected=is_rejected)
+        self._items[found.key] = item
+
+    def _save(self, item: SourceItem, outcome: Outcome, error: str = "", *, is_rejected: bool = False) -> None:
+        item.seen_by_run, item.last_seen_at, item.is_held = self._run.pk, timezone.now(), False
+        item.outcome, item.error, item.is_rejected = outcome, error, is_rejected
+        item.save()
+
+    def _keep(self, item: SourceItem) -> None:
+        """An item that is as it was."""
+        if item.is_rejected:
+            self._tally.fail(item.key, item.error)
+        elif item.outcome != Outcome.PASSED:
+            self._tally.count(Outcome.UNCHANGED, item.key)
+        if self._is_real:
+            self._kept.append(item.pk)
+
+    def _flush(self) -> None:
+        """Store how far this is. Raises: LeaseLost."""
+        with transaction.atomic():
+            if not self._run.write(**self._tally.numbers()):
+                raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")
+            kept = SourceItem.objects.filter(pk__in=self._kept)
+            kept.update(seen_by_run=self._run.pk, last_seen_at=timezone.now(), is_held=False)
+            kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
+        self._kept.clear()
+        self._flushed_at = time.monotonic()
+
+    def _finish(self, connector: Connector) -> None:
+        with transaction.atomic():
+            self._run.lock()
+            if self._is_real:
+                # What another attempt may read is looked for again, whatever a listing says.
+                missing = self._source.items.filter(outcome=Outcome.FAILED, is_rejected=False)
+                cursor = {} if missing.exists() else connector.cursor
+                Source.objects.filter(pk=self._source.pk).update(cursor=cursor)
+            self._run.write(
+                kept_back=self._tally.held,
+                removed=self._tally.removed,
+                details=self._tally.details(),
+                **self._tally.numbers(),
+            )
+            self._run.end(SourceRun.Status.DONE)
+            forget_old_runs(self._run)
+
+    def _is_still_rejected(self, item: SourceItem) -> bool:
+        return item.is_rejected and item.validators.get("formats") == self._formats
+
+    def _has_all(self, item: SourceItem) -> bool:
+        return item.name in self._documents or item.outcome == Outcome.PASSED
+
+
+def _links(item: SourceItem) -> Iterator[RemoteItem]:
+    return (RemoteItem(**link) for link in item.links)
+
+
+def _check_number(items: int) -> None:
+    if items > MOST_ITEMS:
+        raise SourceRefused(
+            _t("There are more than %d items: narrow it down with patterns, or make several sources.") % MOST_ITEMS
+        )

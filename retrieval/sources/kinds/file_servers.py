@@ -1,0 +1,168 @@
+"""Files on other machines: shares of WebDAV, and buckets of S3."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from django import forms
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.sources.network import (
+    HttpConnector,
+    Response,
+    check_item,
+    check_listing,
+    check_progress,
+    children,
+    join,
+    parse_xml,
+    text_of,
+)
+from retrieval.sources.options import Account, AddressField, Options, SecretField
+from retrieval.sources.protocol import UNCHANGED, Fetched, RemoteItem, SourceKind, SourceUnavailable, Unchanged
+
+# One level at a time: servers refuse to list everything below at once.
+_ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
+_WANTED = (
+    b'<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getetag/><getlastmodified/>'
+    b"<getcontentlength/></prop></propfind>"
+)
+
+
+class WebDavOptions(Options, Account):
+    url = AddressField(
+        label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
+    )
+    field_order = ["url", "username", "password"]
+
+
+class WebDavConnector(HttpConnector):
+    def _read_address(self) -> str:
+        return super()._read_address().rstrip("/") + "/"
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        root, seen = _path(self._address), set[str]()
+        waiting = deque([self._address])
+        while waiting:
+            folder = waiting.popleft()
+            if _path(folder) in seen:
+                continue
+            seen.add(_path(folder))
+            response = self._client.request("PROPFIND", folder, headers=_ONE_LEVEL, content=_WANTED)
+            check_listing(response)
+            try:
+                entries = children(parse_xml(response.body), "response")
+            except ValueError as error:
+                raise SourceUnavailable(_t("%s does not answer as a WebDAV server does.") % folder) from error
+            for entry in entries:
+                url = join(folder, text_of(entry, "href"))
+                path = _path(url)
+                if not path.startswith(root) or path == _path(folder):
+                    continue
+                if children(entry, "collection"):
+                    waiting.append(url.rstrip("/") + "/")
+                    continue
+                parts = (text_of(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
+                name = path.removeprefix(root)
+                yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        response = self._client.get(item.url, headers=validators)
+        check_item(response, item.name)
+        if response.is_unchanged:
+            return UNCHANGED
+        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
+
+
+def _path(url: str) -> str:
+    return unquote(urlsplit(url).path)
+
+
+WEBDAV = SourceKind(
+    name="webdav",
+    label=_("WebDAV"),
+    description=_("A folder of Nextcloud, ownCloud or another WebDAV server."),
+    options=WebDavOptions,
+    connector=WebDavConnector,
+)
+
+
+class S3Options(Options):
+    endpoint = AddressField(
+        label=_("Server"), help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or that of MinIO or Ceph.")
+    )
+    region = forms.CharField(label=_("Region"), max_length=60, initial="us-east-1")
+    bucket = forms.RegexField(r"^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$", label=_("Bucket"))
+    key_prefix = forms.CharField(
+        label=_("Prefix"),
+        required=False,
+        max_length=500,
+        help_text=_("Of the keys, such as handbook/."),
+    )
+    access_key = forms.CharField(label=_("Access key"), required=False, max_length=200)
+    secret_key = SecretField(
+        label=_("Secret key"),
+        help_text=_("Encrypted, and never shown again. Empty: as it is."),
+    )
+    base_url = AddressField(
+        label=_("Web address of the bucket"), required=False, help_text=_("Where readers find the files, if they do.")
+    )
+    field_order = ["endpoint", "region", "bucket", "key_prefix", "access_key", "secret_key", "base_url"]
+
+
+class S3Connector(HttpConnector):
+    def _read_address(self) -> str:
+        return f"{self.options['endpoint'].rstrip('/')}/{self.options['bucket']}"
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        prefix, base = self.options.get("key_prefix") or "", (self.options.get("base_url") or "").rstrip("/")
+        query = {"list-type": "2", "prefix": prefix}
+        seen = set[str]()
+        while True:
+            response = self._get(f"{self._address}?{urlencode(sorted(query.items()), quote_via=quote)}", {})
+            check_listing(response)
+            try:
+                page = parse_xml(response.body)
+            except ValueError as error:
+                raise SourceUnavailable(_t("%s does not answer as S3 does.") % self._address) from error
+            keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
+            for key, entry in keys_and_entries:
+                if not key.endswith("/"):
+                    url = f"{base}/{quote(key)}" if base else ""
+                    yield RemoteItem(key, key.removeprefix(prefix).lstrip("/") or key, text_of(entry, "ETag"), url=url)
+            if text_of(page, "IsTruncated") != "true":
+                return
+            check_progress(seen, [key for key, _entry in keys_and_entries])
+            query["continuation-token"] = text_of(page, "NextContinuationToken")
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        response = self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators)
+        check_item(response, item.name)
+        if response.is_unchanged:
+            return UNCHANGED
+        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
+
+    def _get(self, url: str, headers: Mapping[str, str]) -> Response:
+        """Signed, if there is a key to sign with. A redirect would need another signature, and is not followed."""
+        if not self.options.get("access_key"):
+            return self._client.get(url, headers=headers, redirects=0)
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        request = AWSRequest(method="GET", url=url, headers=dict(headers))
+        credentials = Credentials(self.options["access_key"], self.options.get("secret_key", ""))
+        S3SigV4Auth(credentials, "s3", self.options["region"]).add_auth(request)
+        return self._client.get(url, headers=dict(request.headers.items()), redirects=0)
+
+
+S3 = SourceKind(
+    name="s3",
+    label=_("S3 bucket"),
+    description=_("Objects of a bucket: Amazon S3, MinIO, Ceph and others of its protocol."),
+    options=S3Options,
+    connector=S3Connector,
+)

@@ -1,0 +1,301 @@
+"""Files in folders: of this machine, and of a Git repository that is cloned here."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.folders import SKIPPED_FOLDERS
+from retrieval.ingest.submission import check_size
+from retrieval.sources.network import Client, check_listing
+from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.protocol import (
+    Connector,
+    Fetched,
+    ItemFailed,
+    ItemGone,
+    ItemRejected,
+    ListingUnchanged,
+    RemoteItem,
+    SourceKind,
+    SourceRefused,
+    SourceUnavailable,
+)
+
+
+def allowed_folder(path: str) -> Path:
+    """The folder, as a path without links. Raises: SourceRefused unless it lies in one of SOURCE_FOLDERS."""
+    folder = Path(path).resolve()
+    if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
+        roots = ", ".join(map(str, settings.SOURCE_FOLDERS))
+        if not roots:
+            raise SourceRefused(_t("No folder may be read yet: name one in the setting SOURCE_FOLDERS."))
+        raise SourceRefused(_t("This must lie in one of the folders of SOURCE_FOLDERS: %s.") % roots)
+    return folder
+
+
+class FolderPathField(forms.CharField):
+    def clean(self, value: object) -> str:
+        path = str(super().clean(value))
+        try:
+            folder = allowed_folder(path)
+        except (SourceRefused, OSError, ValueError) as error:
+            raise ValidationError(str(error)) from error
+        if not folder.is_dir():
+            raise ValidationError(_t("There is no folder %s.") % path)
+        return str(folder)
+
+
+class FolderOptions(Options):
+    path = FolderPathField(
+        label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
+    )
+    base_url = AddressField(
+        label=_("Web address of the folder"),
+        required=False,
+        help_text=_("Where readers find the files, if they do: the path of each is added."),
+    )
+    field_order = ["path", "base_url"]
+
+
+class FolderConnector(Connector):
+    def list_items(self) -> Iterator[RemoteItem]:
+        root = allowed_folder(self.options["path"])
+        if not root.is_dir():
+            raise SourceUnavailable(_t("There is no folder %s.") % root)
+        base = self.options.get("base_url") or ""
+        for path, status in _walk(root, root):
+            name = path.relative_to(root).as_posix()
+            # What the file system has as a name may be no text; `fetch` says so.
+            name = name.encode("utf-8", "backslashreplace").decode()
+            url = f"{base.rstrip('/')}/{quote(name)}" if base else ""
+            yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", url)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        root = allowed_folder(self.options["path"])
+        path = root / item.key
+        try:
+            check_size(item.name, path.stat().st_size)
+            if not path.resolve().is_relative_to(root):
+                raise ItemGone(item.name)
+            return Fetched(path.read_bytes())
+        except DocumentRejected as error:
+            raise ItemRejected(str(error)) from error
+        except FileNotFoundError as error:
+            if "\\udc" in item.name:
+                raise ItemRejected(_t("%s: rename it, its name is not UTF-8.") % item.name) from error
+            raise ItemGone(item.name) from error
+        except OSError as error:
+            raise ItemFailed(f"{item.name}: {error.strerror}.") from error
+
+
+def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The files below, in order of their names, with what the file system says of them. Links that lead out of
+    ``root`` are passed over, and so are folders that are links: they may lead round in circles.
+
+    Raises: SourceUnavailable when a folder cannot be listed: its files are not taken to be gone.
+    """
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
+                continue
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(path, root)
+            elif entry.is_file() and (not entry.is_symlink() or path.resolve().is_relative_to(root)):
+                # One that went away meanwhile is not there.
+                with suppress(FileNotFoundError):
+                    yield path, entry.stat()
+    except OSError as error:
+        raise SourceUnavailable(_t("%(path)s cannot be read: %(why)s.") % {
+            "path": error.filename or folder, "why": error.strerror
+        }) from error  # fmt: skip
+
+
+FOLDER = SourceKind(
+    name="folder",
+    label=_("Folder"),
+    description=_("A folder of the server, or a share that is mounted there; looked at every minute."),
+    options=FolderOptions,
+    connector=FolderConnector,
+    interval_minutes=1,
+)
+
+
+# One answer of a server, which is held in memory.
+_MOST_BYTES = 256 * 2**20
+
+
+class RepositoryField(forms.CharField):
+    """An http or https address, or the path of a folder of the server."""
+
+    def clean(self, value: object) -> str:
+        text = str(super().clean(value))
+        if "://" in text:
+            return AddressField().clean(text)
+        try:
+            return str(allowed_folder(text))
+        except (SourceRefused, OSError, ValueError) as error:
+            raise ValidationError(str(error)) from error
+
+
+class GitOptions(Options, Account):
+    repository = RepositoryField(
+        label=_("Repository"), max_length=1000, help_text=_("An https address, or a folder within SOURCE_FOLDERS.")
+    )
+    branch = forms.CharField(label=_("Branch"), max_length=200, required=False, help_text=_("Empty: the default one."))
+    base_url = AddressField(
+        label=_("Web address of the files"),
+        required=False,
+        help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added."),
+    )
+    field_order = ["repository", "branch", "base_url", "username", "password"]
+
+
+class GitConnector(Connector):
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._repository: Any = None
+        self._is_remote = "://" in options["repository"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._repository is not None:
+            self._repository.close()
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        from dulwich.errors import GitProtocolError, NotGitRepository
+        from dulwich.object_store import iter_tree_contents
+
+        try:
+            commit = self._fetch_commit() if self._is_remote else self._find_commit()
+        except NotGitRepository as error:
+            raise SourceRefused(_t("%s is no Git repository.") % self.options["repository"]) from error
+        except (GitProtocolError, OSError) as error:
+            raise SourceUnavailable(str(error) or type(error).__name__) from error
+        if self.cursor.get("commit") == commit.decode():
+            raise ListingUnchanged
+        self.cursor["commit"] = commit.decode()
+        base = (self.options.get("base_url") or "").rstrip("/")
+        tree = self._repository[commit].tree
+        for entry in iter_tree_contents(self._repository.object_store, tree):
+            if stat.S_ISREG(entry.mode):
+                name = entry.path.decode("utf-8", "backslashreplace")
+                yield RemoteItem(name, name, entry.sha.decode(), f"{base}/{quote(name)}" if base else "")
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        try:
+            blob = self._repository[item.fingerprint.encode()]
+            check_size(item.name, blob.raw_length())
+            return Fetched(blob.data)
+        except KeyError as error:
+            raise ItemGone(item.name) from error
+        except DocumentRejected as error:
+            raise ItemRejected(str(error)) from error
+
+    def _find_commit(self) -> bytes:
+        from dulwich.repo import Repo
+
+        self._repository = Repo(str(allowed_folder(self.options["repository"])))
+        return self._choose(self._repository.get_refs())
+
+    def _fetch_commit(self) -> bytes:
+        """The newest commit, without those before it, in a repository of this source's own."""
+        from dulwich.repo import Repo
+
+        path = clone_path(self.number)
+        if (path / "HEAD").exists():
+            self._repository = Repo(str(path))
+        else:
+            path.mkdir(parents=True, exist_ok=True)
+            self._repository = Repo.init_bare(str(path))
+        found: list[bytes] = []
+
+        def wanted(refs: Mapping[bytes, bytes], depth: int | None = None) -> list[bytes]:
+            found[:] = [self._choose(refs)]
+            return [each for each in found if each not in self._repository.object_store]
+
+        with Client(self.options["repository"], account=self._account()) as client:
+            _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
+        return found[0]
+
+    def _choose(self, refs: Mapping[bytes, bytes]) -> bytes:
+        branch = self.options.get("branch") or ""
+        name = f"refs/heads/{branch}".encode() if branch else b"HEAD"
+        if not refs.get(name):
+            raise SourceRefused(_t("The repository has no branch %s.") % (branch or "HEAD"))
+        return refs[name]
+
+    def _account(self) -> tuple[str, str]:
+        password = self.options.get("password", "")
+        # What servers expect beside a token.
+        return self.options.get("username") or ("x-access-token" if password else ""), password
+
+
+def clone_path(number: int) -> Path:
+    return Path(settings.DATA_DIR) / "sources" / f"{number}.git"
+
+
+def _git_client(client: Client, repository: str) -> Any:
+    """Git over the HTTP client of all sources."""
+    from dulwich.client import AbstractHttpGitClient
+
+    class GitOverHttp(AbstractHttpGitClient):
+        def _http_request(
+            self,
+            url: str,
+            headers: dict[str, str] | None = None,
+            data: bytes | Iterator[bytes] | None = None,
+            raise_for_status: bool = True,
+        ) -> tuple[Any, Callable[[int], bytes]]:
+            content = data if data is None or isinstance(data, bytes) else b"".join(data)
+            answer = client.request(
+                "GET" if content is None else "POST",
+                url,
+                headers=headers or {},
+                content=content,
+                most_bytes=_MOST_BYTES,
+            )
+            check_listing(answer)
+            return _Answer(answer.url, url, answer.headers), io.BytesIO(answer.body).read
+
+    return GitOverHttp(repository)
+
+
+class _Answer:
+    """What dulwich wants to know of an answer."""
+
+    def __init__(self, url: str, asked: str, headers: Mapping[str, str]) -> None:
+        self.content_type = headers.get("content-type")
+        self.redirect_location = url if url != asked else ""
+        self.headers = headers
+        self.status = 200
+
+    def close(self) -> None:
+        """It was read whole."""
+
+
+GIT = SourceKind(
+    name="git",
+    label=_("Git repository"),
+    description=_("Files of a branch, over https or in a folder of the server; only those that changed are read."),
+    options=GitOptions,
+    connector=GitConnector,
+)

@@ -1,0 +1,187 @@
+"""Wikis: the pages of MediaWiki and Confluence, over their own interfaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.sources.network import Client, HttpConnector, check_listing, check_progress
+from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.protocol import (
+    Fetched,
+    ItemFailed,
+    ItemGone,
+    RemoteItem,
+    SourceKind,
+    SourceRefused,
+    SourceUnavailable,
+)
+
+
+class WikiConnector(HttpConnector):
+    def _read_address(self) -> str:
+        return super()._read_address().rstrip("/")
+
+    def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
+        """What the server says. Raises: SourceRefused, SourceUnavailable."""
+        address = f"{url}?{urlencode(query)}" if query else url
+        if posted is None:
+            response = self._client.get(address)
+        else:
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            response = self._client.request("POST", address, headers=headers, content=urlencode(posted).encode())
+        check_listing(response)
+        try:
+            answer = json.loads(response.body)
+        except ValueError as error:
+            raise SourceUnavailable(_t("%s does not answer in JSON.") % url) from error
+        if not isinstance(answer, dict):
+            raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
+        return answer
+
+
+def as_page(title: str, body: str) -> Fetched:
+    page = (
+        f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
+        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
+    )
+    return Fetched(page.encode(), media_type="text/html")
+
+
+_JSON = {"format": "json", "formatversion": "2"}
+_NOT_THERE = ("missingtitle", "nosuchpageid", "pagecannotexist")
+
+
+class MediaWikiOptions(Options, Account):
+    url = AddressField(
+        label=_("API"), help_text=_("The address of api.php, such as https://wiki.example.org/w/api.php.")
+    )
+    namespace = forms.IntegerField(
+        label=_("Namespace"),
+        min_value=0,
+        max_value=10_000,
+        initial=0,
+        help_text=_("Its number; articles have 0."),
+    )
+    field_order = ["url", "namespace", "username", "password"]
+
+
+class MediaWikiConnector(WikiConnector):
+    def list_items(self) -> Iterator[RemoteItem]:
+        if self.options.get("username"):
+            self._sign_in()
+        query = {
+            **_JSON,
+            "action": "query",
+            "generator": "allpages",
+            "gapnamespace": str(self.options.get("namespace") or 0),
+            "gapfilterredir": "nonredirects",
+            "gaplimit": "max",
+            "prop": "info",
+            "inprop": "url",
+        }
+        following: dict[str, str] = {}
+        seen = set[str]()
+        while True:
+            answer = self._ask(self._address, {**query, **following})
+            if error := answer.get("error"):
+                raise SourceRefused(_t("The wiki says: %s") % error.get("info", error.get("code", "")))
+            for page in answer.get("query", {}).get("pages", []):
+                title = str(page["title"])
+                url = str(page.get("fullurl", ""))
+                yield RemoteItem(str(page["pageid"]), f"{title}.html", str(page["lastrevid"]), url=url, title=title)
+            following = {name: str(value) for name, value in answer.get("continue", {}).items()}
+            if not following:
+                return
+            check_progress(seen, [str(page["pageid"]) for page in answer.get("query", {}).get("pages", [])])
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        query = {**_JSON, "action": "parse", "pageid": item.key, "prop": "text", "disableeditsection": "1"}
+        answer = self._ask(self._address, query)
+        if error := answer.get("error"):
+            if error.get("code") in _NOT_THERE:
+                raise ItemGone(item.name)
+            raise ItemFailed(f"{item.name}: {error.get('info', '')}")
+        return as_page(item.title, str(answer["parse"]["text"]))
+
+    def _open(self) -> Client:
+        return Client(self._address)
+
+    def _sign_in(self) -> None:
+        """With a bot password, as the wiki's page Special:BotPasswords gives them. Raises: SourceRefused."""
+        asked = self._ask(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
+        account = {"lgname": self.options["username"], "lgpassword": self.options.get("password", "")}
+        token = asked["query"]["tokens"]["logintoken"]
+        answer = self._ask(self._address, posted={**_JSON, "action": "login", **account, "lgtoken": token})
+        if answer.get("login", {}).get("result") != "Success":
+            raise SourceRefused(_t("The wiki refused the user name or the password."))
+
+
+MEDIAWIKI = SourceKind(
+    name="mediawiki",
+    label=_("MediaWiki"),
+    description=_("Pages of a namespace; those whose revision is new are read."),
+    options=MediaWikiOptions,
+    connector=MediaWikiConnector,
+)
+
+
+class ConfluenceOptions(Options, Account):
+    url = AddressField(
+        label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
+    )
+    space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
+    field_order = ["url", "space", "username", "password"]
+
+
+class ConfluenceConnector(WikiConnector):
+    """Asks by CQL alone, which Cloud, Data Center and Server answer alike."""
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        cql = f'space="{self.options["space"]}" and type=page order by id'
+        answer = self._ask(self._search, {"cql": cql, "expand": "version", "limit": "100"})
+        seen = set[str]()
+        while True:
+            for page in answer.get("results", []):
+                title, links = str(page["title"]), page.get("_links", {})
+                url = self._address + links["webui"] if links.get("webui") else ""
+                version = str(page["version"]["number"])
+                yield RemoteItem(str(page["id"]), f"{title}.html", version, url=url, title=title)
+            following = answer.get("_links", {}).get("next")
+            if not following:
+                return
+            check_progress(seen, [str(page["id"]) for page in answer.get("results", [])])
+            answer = self._ask(self._address + str(following))
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
+        if not answer.get("results"):
+            raise ItemGone(item.name)
+        return as_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
+
+    @property
+    def _search(self) -> str:
+        return f"{self._address}/rest/api/content/search"
+
+    def _open(self) -> Client:
+        """With a name and a password, or a personal access token alone."""
+        password = self.options.get("password", "")
+        if password and not self.options.get("username"):
+            return Client(self._address, headers={"Authorization": f"Bearer {password}"})
+        return super()._open()
+
+
+CONFLUENCE = SourceKind(
+    name="confluence",
+    label=_("Confluence"),
+    description=_("Pages of a space, in the cloud or on a server of your own; those with a new version are read."),
+    options=ConfluenceOptions,
+    connector=ConfluenceConnector,
+)

@@ -1,0 +1,301 @@
+"""Other machines: which may be asked (none inside the site's own network unless it is named), and how."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+from lxml import etree
+
+from retrieval.resilience import deadline
+from retrieval.resilience.bounded_http import bounded_client
+from retrieval.sources.protocol import (
+    AddressRefused,
+    Connector,
+    ItemFailed,
+    ItemGone,
+    ItemRejected,
+    SourceRefused,
+    SourceUnavailable,
+)
+
+
+def parse_xml(data: bytes) -> etree._Element:
+    """Raises: ValueError for what is no XML."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise ValueError(str(error)) from error
+
+
+def children(element: etree._Element, name: str) -> list[etree._Element]:
+    """Elements below with this name, in any namespace."""
+    return list(element.iterfind(f".//{{*}}{name}"))
+
+
+def text_of(element: etree._Element, name: str) -> str:
+    """The text of the first element below with this name, in any namespace; empty without one."""
+    return (element.findtext(f".//{{*}}{name}") or "").strip()
+
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Addresses of IPv6 that lead to an IPv4 address, which stands in their last 32 bits: compatible (RFC 4291, 2.5.5.1),
+# mapped (2.5.5.2), translated (RFC 2765), behind a translator (RFC 6052).
+_EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+# All others that the internet routes (RFC 4291, 2.4); the library counts the former site-local ones as global.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses to connect to, and to no others: a name may mean another machine when it is looked up again.
+
+    Raises: AddressRefused when one of them is not allowed, SourceUnavailable when there is none.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise SourceUnavailable(_t("There is no machine named %s.") % host) from error
+    addresses = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    for address in addresses:
+        if not _is_allowed(host, ipaddress.ip_address(address)):
+            raise AddressRefused(_t("%s is inside this site's own network: allow it with SOURCE_PRIVATE_HOSTS.") % host)
+    return addresses
+
+
+def _is_allowed(host: str, address: Address) -> bool:
+    if _is_public(address):
+        return True
+    allowed = [name.lower() for name in settings.SOURCE_PRIVATE_HOSTS]
+    return host.lower() in allowed or any(address in network for network in map(_as_network, allowed) if network)
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        if any(address in network for network in _EMBEDDING):
+            return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address.sixtofour is not None:
+            return _is_public(address.sixtofour)
+        return address in _GLOBAL_UNICAST and address.is_global
+    return address.is_global and not address.is_multicast
+
+
+def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+USER_AGENT = "Ragsite"
+# One request with its redirects, and all that they bring.
+REQUEST_SECONDS = 120.0
+MOST_REDIRECTS = 5
+LONGEST_PAUSE = timedelta(hours=1)
+_BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """``url`` is where the answer came from, after redirects; ``headers`` have names in lower case."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """What a conditional request names: the headers `ETag` and `Last-Modified`, as far as there are any."""
+        wanted = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
+        return {name: self.headers[header] for name, header in wanted.items() if self.headers.get(header)}
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.status == HTTPStatus.NOT_MODIFIED
+
+
+class Client:
+    """Sends ``headers`` and the account with every request to ``origin`` and with no other."""
+
+    def __init__(
+        self,
+        origin: str,
+        *,
+        account: tuple[str, str] | None = None,
+        headers: Mapping[str, str] = {},
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
+        self._origin = httpx2.URL(origin)
+        self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
+        self._headers = dict(headers)
+        self._request_seconds = request_seconds
+        seconds = settings.SOURCE_TIMEOUT_SECONDS
+        self._client = bounded_client(
+            resolve,
+            timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
+            headers={"User-Agent": USER_AGENT},
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def get(self, url: str, *, headers: Mapping[str, str] = {}, redirects: int = MOST_REDIRECTS) -> Response:
+        return self.request("GET", url, headers=headers, redirects=redirects)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] = {},
+        content: bytes | None = None,
+        redirects: int = MOST_REDIRECTS,
+        most_bytes: int = 0,
+    ) -> Response:
+        """The answer, whatever its status. With ``redirects`` 0, a redirect is the answer.
+
+        Raises: SourceUnavailable without an answer in time; ItemRejected for one larger than ``most_bytes``, by default
+        what a document may be; AddressRefused.
+        """
+        with deadline.limit(self._request_seconds):
+            for _hop in range(redirects + 1):
+                response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
+                target = response.headers.get("location", "")
+                if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
+                    return response
+                url = join(response.url, target)
+        raise ItemFailed(_t("%s leads on and on.") % url)
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
+    ) -> Response:
+        is_own = _origin(httpx2.URL(url)) == _origin(self._origin)
+        own_headers = self._headers if is_own else {}
+        auth = self._auth if is_own else None
+        try:
+            with self._client.stream(
+                method, url, headers={**own_headers, **headers}, content=content, auth=auth
+            ) as answer:
+                body = bytearray()
+                for part in answer.iter_bytes():
+                    body += part
+                    if len(body) > most_bytes:
+                        limit = max(1, most_bytes // 2**20)
+                        raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
+                lower = {name.lower(): value for name, value in answer.headers.items()}
+                return Response(str(answer.url), answer.status_code, lower, bytes(body))
+        except httpx2.TimeoutException as error:
+            raise SourceUnavailable(_t("%s does not answer in time.") % _host(url)) from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise SourceUnavailable(
+                _t("%(host)s cannot be reached: %(why)s.")
+                % {"host": _host(url), "why": str(error) or type(error).__name__}
+            ) from error
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
+            raise ItemFailed(_t("%s is no address.") % url[:300]) from error
+
+
+class HttpConnector(Connector):
+    """A source that is asked over HTTP, with one client while it is read."""
+
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._address = self._read_address()
+        self._client = self._open()
+
+    def _read_address(self) -> str:
+        return str(self.options["url"])
+
+    def _open(self) -> Client:
+        return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.__exit__(kind, error, trace)
+
+
+def check_item(response: Response, name: str) -> None:
+    """Raises: ItemGone, ItemFailed, SourceUnavailable, unless the answer is the item, or says that it is unchanged."""
+    if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        raise ItemGone(name)
+    if response.status in _BUSY:
+        raise SourceUnavailable(_t("%s asks to wait.") % _host(response.url), _pause(response))
+    if not (200 <= response.status < 300 or response.is_unchanged):
+        raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
+
+
+def check_listing(response: Response) -> None:
+    """Raises: SourceRefused for wrong credentials and addresses, SourceUnavailable for what may pass."""
+    host = _host(response.url)
+    if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        raise SourceRefused(
+            _t("%(host)s refused the user name or the password (%(status)d).")
+            % {"host": host, "status": response.status}
+        )
+    if response.status in _BUSY:
+        raise SourceUnavailable(_t("%s asks to wait.") % host, _pause(response))
+    if response.status >= 500:
+        raise SourceUnavailable(_t("%(host)s answered %(status)d.") % {"host": host, "status": response.status})
+    if not (200 <= response.status < 300 or response.is_unchanged):
+        raise SourceRefused(
+            _t("%(url)s answered %(status)d: check the address.") % {"url": response.url, "status": response.status}
+        )
+
+
+def check_progress(seen: set[str], keys: Collection[str]) -> None:
+    """Adds the keys of a page that another one follows to ``seen``.
+
+    Raises: SourceRefused where none of them is new: the page is empty or a repetition.
+    """
+    if seen.issuperset(keys):
+        raise SourceRefused(_t("The listing does not come to an end: a page is empty, or came before."))
+    seen.update(keys)
+
+
+def join(base: str, link: str) -> str:
+    """Raises: ItemFailed for what is no address."""
+    try:
+        return str(httpx2.URL(base).join(link))
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ItemFailed(_t("%s is no address.") % link[:300]) from error
+
+
+def _pause(response: Response) -> timedelta:
+    """As long as the server asks to wait, within reason."""
+    asked = response.headers.get("retry-after", "")
+    try:
+        pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()
+    except (ValueError, TypeError, OverflowError):
+        pause = timedelta(minutes=1)
+    return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _host(url: str) -> str:
+    return httpx2.URL(url).host

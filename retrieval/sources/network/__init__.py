@@ -1,1 +1,0 @@
-"""Other machines: which may be asked, and how."""
