@@ -210,16 +210,14 @@ def interval_bars(
     *,
     heading: str = "",
     most: float | None = None,
-    reference: float | None = None,
     number: Number = plain_number,
 ) -> Markup:
     """A bar under each name, with a whisker from the lower to the upper bound of its interval.
 
-    ``heading`` heads the table's column of values; ``reference`` draws a line to compare with. A bar without a value
-    shows a dash. Without bars a sentence says that there is nothing. Raises: ValueError for values that cannot be
-    drawn.
+    ``heading`` heads the table's column of values. A bar without a value shows a dash. Without bars a sentence says
+    that there is nothing. Raises: ValueError for values that cannot be drawn.
     """
-    numbers = [value for bar in bars for value in (bar.value, bar.low, bar.high, reference) if value is not None]
+    numbers = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
     scale = linear(numbers, 8, WIDTH - 16, most=most)
     bottom, zero = 4 + ROW * len(bars), scale(0.0)
     shapes, rows = [], []
@@ -244,8 +242,6 @@ def interval_bars(
             (low, high), middle = map(scale, bounds), top + 27.5
             shapes.append(_line(low, high, middle, middle, "chart-whisker"))
             shapes += [_line(end, end, middle - 5, middle + 5, "chart-whisker") for end in (low, high)]
-    if reference is not None:
-        shapes.append(_line(scale(reference), scale(reference), 4, bottom, "chart-reference"))
     return _figure(caption, shapes, [caption.axis, heading], rows, height=bottom + 30)
 
 

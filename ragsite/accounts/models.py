@@ -19,7 +19,7 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """Leave for one person to make an account. Of the link only a hash is stored."""
+    """Permission for one person to make an account. Only a hash of the link is stored."""
 
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -56,7 +56,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """What single sign-on gave to an account, so that it takes away nothing that was given by hand."""
+    """The rights that single sign-on gave to an account, so that it takes away only those."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -68,13 +68,13 @@ class ClaimedRights(models.Model):
 
 
 def users_with(address: str) -> list[Any]:
-    """Accounts of this address, whatever its capitals; also those that wait for it to be confirmed."""
+    """The accounts with this address, in any case, confirmed or not."""
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # The database folds more letters together than addresses do.
+    # iexact matches more letters than lower() does.
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of an address that an administrator replaced: it could go on resetting the password."""
+    """Delete allauth's record of an address that was replaced: it could still be used to reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()

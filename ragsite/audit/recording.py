@@ -27,14 +27,14 @@ from retrieval.observability.record import happened
 from retrieval.rights.access import seen_whole_by
 
 _API = ("/api/", "/v1/")
-# Rows that are called by the name or the address of a person.
+# Models whose rows are named by a person's name or address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
 def record(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
-    """Write an entry, in the transaction of what it tells of: the one is not saved without the other.
+    """Write an entry in the current transaction, so that it is saved with the change or not at all.
 
-    ``details`` can be written as JSON, and hold no text of documents, questions or answers.
+    ``details`` are JSON values without text of documents, questions or answers.
     """
     return AuditEntry.objects.create(
         action=action,
@@ -48,9 +48,9 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
 
 
 def _origin() -> dict[str, Any]:
-    """Who does it, with which key, by way of what, and from where, as fields of an entry.
+    """The fields actor, key, via and address of an entry.
 
-    Read from the request when it is recorded: an API view finds out who calls only when it looks at the credentials.
+    They are read from the request when the entry is written: an API view authenticates after the middleware has run.
     """
     context = request_context.current()
     request = context.request
@@ -70,7 +70,7 @@ def _id(subject: Model | None) -> str:
 
 
 def person_of(user: Any) -> AuditPerson | None:
-    """The person as whom the user stands in the log, with the name that the user has now."""
+    """The row that represents the user in the log, with the user's present name; None for a visitor."""
     if user is None or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -82,11 +82,11 @@ def person_of(user: Any) -> AuditPerson | None:
 
 
 def _label(subject: Model | None) -> str:
-    """What the object is called. People are named elsewhere; a conversation is called by its first question."""
+    """The object's name. Empty for people, who are named elsewhere, and for what is named by a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # It was loaded to be deleted, and cannot be asked any more.
+        # It was loaded to be deleted: its other fields cannot be read any more.
         return ""
     if isinstance(subject, ApiKey):
         # Its name is its owner's choice, and may say who that is.
@@ -102,8 +102,8 @@ def _concerned(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# Whoever does the same again and again, from the same address, did it once in so long: looks on, on a page that asks
-# for more, or sends a password with each call.
+# These actions are recorded once in this time for each person, object and address: a page that is open is loaded again
+# and again, and HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -124,7 +124,7 @@ def _signed_out(user: Any, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
-    # What was typed is not kept unless it is somebody's name: people type passwords into that field.
+    # The typed name is kept only if an account has it: people type passwords into that field.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -154,7 +154,7 @@ def delete_old_entries() -> int:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The one exception that the database makes, for this transaction.
+            # The trigger of migration 0003 allows deletions in a transaction with this setting.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]
@@ -167,7 +167,7 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: Any) -> bool:
-    """Whether ``user`` may read what objects are called: titles of documents stand there, of all collections."""
+    """Whether ``user`` may read the names of objects, which include document titles of all collections."""
     return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
 
 

@@ -1,4 +1,4 @@
-"""Rows whose every change is recorded, however it is made: on a page, by the API, by a command."""
+"""The models whose changes the audit log records, from pages, the API and commands alike."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model, and what of it is recorded.
+    """A model, and which of its fields are recorded.
 
-    Of ``values`` an entry tells the old and the new value, of ``names`` only that they changed: they may be personal,
-    or long. ``relations`` are many-to-many fields.
+    For ``values`` an entry has the old and the new value; for ``names`` only that they changed, because they may be
+    personal or long. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -98,7 +98,7 @@ def _watch(watched: Watched) -> None:
     model = apps.get_model(watched.model)
 
     def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
-        """Keep on the instance what its row was before it is saved, of the fields that are."""
+        """Keep the stored values of the fields that are about to be saved."""
         names = watched.fields
         if update_fields is not None:
             names = tuple(name for name in names if {name, name.removesuffix("_id")} & set(update_fields))
@@ -145,7 +145,7 @@ def _relation_changed(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Both ends of the relation can be changed from the other end; clearing it names no rows."""
+    """``reverse``: the change was made from the other end. ``pk_set`` is None when a relation is cleared."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -163,11 +163,11 @@ def _relation_changed(
 
 def _name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # By the number: an entry is never changed, and a name must be.
+        # By the id: an entry can never be changed, and a name must be removed when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Documents of a working copy, which nobody but staff meets: the draft's publication is what is recorded."""
+    """Documents of a draft: its publication is recorded instead."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

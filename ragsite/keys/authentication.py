@@ -31,7 +31,7 @@ SECRET_CHARACTERS = 43
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key, and the text that its owner gets to see this once."""
+    """A new key and its secret, which is shown only once."""
 
     key: ApiKey
     secret: str
@@ -51,7 +51,7 @@ def issue_key(
     expires_at: datetime | None = None,
     rate: str = "",
 ) -> IssuedKey:
-    """A new key of ``user``. With ``collections`` it reaches those alone, as far as the user may read them."""
+    """A new key of ``user``. With ``collections`` it is limited to those of them that the user may read."""
     key = ApiKey(
         user=user,
         name=name,
@@ -68,14 +68,14 @@ def issue_key(
 
 
 def give_secret(key: ApiKey) -> str:
-    """The secret of a key that is about to be saved for the first time."""
+    """Set the identifier and digest of an unsaved key. Returns its secret."""
     key.public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{key.public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key.digest = digest_of(secret)
     return secret
 
 
-# A request writes the time of the last use when the one that is stored is older than this.
+# The time of the last use is written when the stored one is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 
@@ -100,7 +100,7 @@ class KeyAuthentication(BaseAuthentication):
         return key.user, key
 
     def limits_now(self, public_id: str) -> KeyLimits | None:
-        """The present limits of a key that was good when its request began; None for one that is refused by now."""
+        """The present limits of a key; None if it is refused by now."""
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
         return None if key is None or _refusal(key) else key.limits()
 
@@ -109,7 +109,7 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def _refusal(key: ApiKey) -> str:
-    """Why the key is refused at this moment; empty for one that is good."""
+    """Why the key is refused; empty if it is accepted."""
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:
@@ -138,7 +138,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
 
 class KeyRateThrottle(CountedTogether):
-    """The rate of the key that a request came with, beside the limits that hold for every account."""
+    """The key's own rate, in addition to the limits for every account."""
 
     cache_format = "throttle_key_%(ident)s"
 

@@ -33,14 +33,14 @@ class KeyForm(forms.Form):
         choices=list(SCOPE_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.SEARCH.value, Scope.ASK.value],
-        help_text=_("Never more than your account may do at that moment."),
+        help_text=_("Never more than your account itself may do."),
     )
     collections = forms.ModelMultipleChoiceField(
         label=_("Only these collections"),
         queryset=Collection.objects.none(),
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text=_("None chosen: all that you may read."),
+        help_text=_("None chosen: all collections that you may read."),
     )
     days = forms.TypedChoiceField(
         label=_("Expires"),
@@ -57,7 +57,7 @@ class KeyForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         if ApiKey.objects.usable().filter(user=self._user).count() >= MOST_USABLE_KEYS:
-            raise forms.ValidationError(_("You have very many keys: revoke one that is not used any more."))
+            raise forms.ValidationError(_("You have too many keys: revoke one that you no longer use."))
         return super().clean() or {}
 
     @property

@@ -47,21 +47,21 @@ class ApiKey(models.Model):
     public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
-    # With no collections left, because all were deleted, a limited key reaches none: it must not come to reach all.
+    # A limited key whose collections were all deleted may use none. An empty list alone would mean all.
     is_limited = models.BooleanField(_("limited to collections"), default=False)
     collections = models.ManyToManyField(
         Collection,
         blank=True,
         related_name="+",
         verbose_name=_("collections"),
-        help_text=_("Of a limited key: the only collections that it reaches, as far as its account may read them."),
+        help_text=_("For a limited key: the collections that it may use, if its account may read them."),
     )
     rate = models.CharField(
         _("rate"),
         max_length=20,
         blank=True,
         validators=[check_rate],
-        help_text=_("Most requests with this key, such as 60/min. Empty: as many as the site lets every account send."),
+        help_text=_("The most requests with this key, such as 60/min. Empty: the limit of every account."),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty: never."))

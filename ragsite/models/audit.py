@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """Who is named in the audit log: the name stands here alone, so that it can be replaced without touching an entry.
+    """A person in the audit log. The name is stored only here, so that it can be replaced without changing entries.
 
     ``user_id`` is no foreign key: the entries outlive the account. It is empty once the person was erased.
     """
@@ -24,7 +24,7 @@ class AuditPerson(models.Model):
 
 
 class AuditEntry(models.Model):
-    """That somebody did something. The database refuses to change an entry, and to delete one before its time.
+    """One recorded action. The database refuses changes to entries, and deletions before AUDIT_DAYS.
 
     An entry holds no text of a document, a question or an answer. ``object_person`` is the person it concerns: the
     account that was changed, or the owner of the key.
@@ -59,5 +59,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        # Without the object's name, which not everybody may read who may read the log.
+        # Without the object's name, which some readers of the log may not read.
         return f"{self.action} {self.object_id}".strip()

@@ -8,11 +8,11 @@ __all__ = ["ClaimedRights", "Invitation", "SignInCount"]
 
 
 class SignInCount(models.Model):
-    """How often signing in failed for one account, one address, or both; and where it succeeded.
+    """Failed sign-ins of one account, one address, or both; and the addresses where an account succeeded.
 
-    In the database, because every web process must know it. ``key`` is a keyed hash: people type passwords into the
-    field for the name. ``since`` is when the counting began, or the last success. ``admitted_at`` is when the last try
-    for a slowed account was let through.
+    In the database, because all web processes share it. ``key`` is a keyed hash, because people type passwords into
+    the field for the name. ``since`` is when counting began, or the last success. ``admitted_at`` is when a slowed
+    account was last let through.
     """
 
     class Kind(models.TextChoices):

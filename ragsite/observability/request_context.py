@@ -1,7 +1,7 @@
-"""The request that is being answered, or the task that is being done: its id goes into every log line.
+"""The current request or task, whose id is part of every log line.
 
-The proxy's `X-Request-ID` is taken where it is well-formed. The id goes back in the response, to threads with the
-`contextvars` that deadlines use too, and to the tasks that the request enqueues in the header of their message.
+A well-formed `X-Request-ID` of the proxy is used. The response has the id, too. Threads get it by `contextvars`, as
+they get deadlines; tasks get it in a header of their message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragsite.observability import telemetry
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
-# Whoever has one of these may come in: they are in an address, and not in a log.
+# Parts of addresses that open something: they must not be logged.
 _SECRETS_OF_ADDRESSES = {"token", "key", "uidb36"}
 _POLLED = ("/healthz", "/readyz", "/metrics")
 
@@ -44,7 +44,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """What is known by now. Nothing is looked up: a log line must not ask the database."""
+        """What is known so far. A log line must not query the database."""
         user, key = _caller(self.request)
         known = {"request_id": self.request_id, "task": self.task, "user": user, "key": key}
         return {name: value for name, value in known.items() if value}
@@ -119,7 +119,7 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _path_without_secrets(request: HttpRequest) -> str:
-    """The address without its query, which may hold a question."""
+    """The path without secrets, and without the query, which may be a question."""
     path = request.path
     match = request.resolver_match
     for name, value in (match.kwargs if match else {}).items():
@@ -129,7 +129,7 @@ def _path_without_secrets(request: HttpRequest) -> str:
 
 
 def _caller(request: HttpRequest | None) -> tuple[int | None, int | None]:
-    """The primary keys of the user and of the API key, as far as they have been looked up."""
+    """The ids of the user and the API key, if they have been loaded."""
     if request is None:
         return None, None
     user = vars(request).get("user")

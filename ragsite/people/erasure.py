@@ -1,4 +1,4 @@
-"""A person erased: the account, and all that is personal; and what remains, without the name."""
+"""Erases a person: deletes the account and personal data, and takes the name out of what remains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_person(name: str) -> Any:
 
 
 class LastAdministrator(Exception):
-    """Without this account, nobody could administer the site."""
+    """This is the last account that may administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))
@@ -40,7 +40,7 @@ class LastAdministrator(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """How much is deleted with a person, and how much remains without the name."""
+    """How many rows are deleted with a person, and how many remain without the name."""
 
     conversations: int
     answers: int
@@ -52,17 +52,16 @@ class Erasure:
         return [
             _("The account, with its groups, permissions and sessions."),
             _("Conversations: %d.") % self.conversations,
-            _("Questions, with their answers and what was thought of them: %d.") % self.answers,
+            _("Questions, with their answers and feedback: %d.") % self.answers,
             _("API keys: %d.") % self.keys,
         ]
 
     def remaining(self) -> list[str]:
         return [
-            _("Entries of the audit log: %d. A pseudonym takes the place of the name.") % self.audit_entries,
-            _("Questions that were taken into an evaluation set: %d. Whose they were is not kept.")
-            % self.evaluation_questions,
-            _("Documents, drafts, settings and evaluations that the person made. By whom is not kept."),
-            _("Backups that were made before, until they are deleted."),
+            _("Entries of the audit log: %d, with a pseudonym instead of the name.") % self.audit_entries,
+            _("Questions in evaluation sets: %d, without the name.") % self.evaluation_questions,
+            _("Documents, drafts, settings and evaluations that the person made, without the name."),
+            _("Earlier backups, until they are deleted."),
         ]
 
 
@@ -78,12 +77,12 @@ def preview_erasure(user: Any) -> Erasure:
 
 @transaction.atomic
 def erase_person(user: Any) -> Erasure:
-    """Delete the account and what is personal, and take the name out of the audit log.
+    """Delete the account and personal data, and replace the name in the audit log. Returns the counts.
 
     Raises: LastAdministrator.
     """
     users = get_user_model()._default_manager
-    # Two administrators who erase each other take turns.
+    # Locked, so that two administrators cannot erase each other at the same time.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

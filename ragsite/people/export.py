@@ -55,7 +55,7 @@ def person_as_json(user: Any) -> dict[str, Any]:
 
 
 def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
-    """What the person did, or what was done to the account; not by whom, and not what documents are called."""
+    """An entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
@@ -90,7 +90,7 @@ def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
-    """Of an answer from documents that the person may no longer read, the question alone."""
+    """Without the text if the person may no longer read the documents that it came from."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),

@@ -1,4 +1,4 @@
-"""One's own data: what there is of it, in a file, and gone."""
+"""The pages on which people export and erase their own data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragsite.people.export import person_file
 
 
 class EraseForm(forms.Form):
-    """The name of the account, typed: nobody erases it by a slip."""
+    """The account's name must be typed, to prevent erasing by mistake."""
 
     name = forms.CharField(label=_("Your account's name, to confirm"))
 

@@ -1,4 +1,4 @@
-"""Checks passwords as Django does, or asks the directory, after the limits on failures and within bounds on both."""
+"""The authentication backend: checks the limits, then the password, with Django's hash or the LDAP directory."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class SignInBusy(Throttled):
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend behind the limits; a try over them is refused before any hash.
+    """Django's backend with limits. A sign-in over a limit is refused before the password is hashed.
 
-    A wrong password ends the search for a backend: the next one in the settings, which is there for the sessions that
-    were begun with it, would compute the hash again.
+    A wrong password raises PermissionDenied, because the next backend in the settings, which is kept for old sessions,
+    would hash it again.
     """
 
     def authenticate(
@@ -62,7 +62,7 @@ class LimitedBackend(ModelBackend):
         try:
             with directory.slot() if is_directorys else limits.hashing_slot(is_known=is_known):
                 if caller is not None:
-                    # Those who waited here for the one before theirs may be over the limit by now.
+                    # The caller may have reached the limit while waiting for the slot.
                     allowance = limits.password_allowance(caller)
                     refuse(request, allowance.wait_seconds, "failures")
                     is_clean = allowance.is_clean
@@ -82,13 +82,13 @@ class LimitedBackend(ModelBackend):
             _raise_unavailable(request, sentence, BUSY_SECONDS)
         if user is None:
             raise PermissionDenied
-        # allauth's pages go on to ask for the rest; a program, or the admin's page, cannot.
+        # allauth's pages ask for the second factor next; programs and the admin's page cannot.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             _refuse_password_alone(request)
         if caller is not None and not is_clean:
             limits.count_success(caller)
         if isinstance(request, Request):
-            # A password with each call: no session begins that would be told of.
+            # HTTP Basic begins no session, so no signal of Django is sent.
             tell("sign_in.basic", user)
         return user
 

@@ -1,7 +1,8 @@
-"""How many failed tries to sign in are let through, counted by account and address.
+"""Limits on failed sign-ins, counted by account and by address.
 
-An account with an address is refused after few failures, an address alone after more. An account alone is slowed and
-never refused, so that nobody can lock its owner out. Where an account signed in before, only the first limit counts.
+An account at one address is refused after few failures, an address alone after more. An account alone is slowed and
+never refused, so that nobody can lock its owner out. At an address where the account has signed in before, only the
+first limit holds.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Tries that came while too many others were checked. More than a class needs that signs in for the first time together.
+# Sign-ins refused because too many passwords were being checked. A class that signs in together needs fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# How far apart tries for a slowed account are, from all unknown addresses together.
+# A slowed account accepts one sign-in per pause from all unknown addresses together.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # How long to wait for the right to compute a hash, which takes some tenths of a second.
 WAIT_SECONDS = 2.0
-# One, so that the other processors are left to the pages; and one for those whom strangers must not keep waiting.
+# One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = Counter("ragsite_sign_in_refusals", "Tries to sign in that were refused unread.", ["reason"])
@@ -75,9 +76,8 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_known`` says that the account
-    or token was right here before; ``is_clean`` that a success would change nothing: there are no failures to forget,
-    and the place is known.
+    """``wait_seconds`` is 0 if the caller may try now. ``is_known``: the account or token has succeeded at this address
+    before. ``is_clean``: a success changes no row, because there are no failures to delete and the address is known.
     """
 
     wait_seconds: int
@@ -97,20 +97,22 @@ def password_allowance(caller: Caller) -> Allowance:
 
 
 def token_allowance(caller: Caller) -> Allowance:
-    """Whether the caller may try a token: one that was right here before always may."""
+    """Whether the caller may try a token. One that has succeeded at this address before always may."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def code_wait(caller: Caller) -> int:
-    """Seconds until the next guess at a second factor. The account is refused, from wherever the guesses come: who
-    guesses here has signed in with the password, so that no stranger locks an owner out.
+    """Seconds until the next attempt at a second factor.
+
+    Failures are counted for the account at all addresses. Whoever gets here knows the password, so a stranger cannot
+    lock the owner out.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
 def account_wait(caller: Caller) -> int:
-    """Seconds until the next try for an account that is attacked from many addresses; 0: this one is let through."""
+    """Seconds until the next sign-in to an account that is attacked from many addresses; 0 if this one may go on."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -132,7 +134,7 @@ def count_failure(caller: Caller) -> None:
 
 
 def count_busy(caller: Caller) -> None:
-    """Count a password that was not looked at, because too many others were: who floods the site is refused, too."""
+    """Count a password that was not checked because too many others were, so that floods are refused, too."""
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -142,7 +144,7 @@ def count_token_failure(caller: Caller) -> None:
 
 
 def count_success(caller: Caller, *, with_failures: bool = True) -> None:
-    """Remember that the account or token was right at this address, and forget the account's failures here."""
+    """Remember that the account or token succeeded at this address, and delete the account's failures here."""
     if with_failures:
         forget_failures(caller)
     known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
@@ -154,7 +156,7 @@ def forget_failures(caller: Caller) -> None:
 
 
 def forget_old() -> int:
-    """Delete what counts no more; returns how many rows."""
+    """Delete expired rows. Returns their number."""
     now = timezone.now()
     old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
     return SignInCount.objects.filter(old).delete()[0]
@@ -201,9 +203,9 @@ class HashingBusy(Exception):
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
-    """The right to compute a hash; ``is_known`` for an account that has signed in from this address before.
+    """One password hash at a time. ``is_known``: the account has signed in at this address before.
 
-    Raises: HashingBusy when none comes free in time.
+    Raises: HashingBusy if no slot becomes free within WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:

@@ -86,7 +86,7 @@ def test_a_person_erases_themselves_and_what_remains_is_named(client, reader, bo
     assert "This is not the name of your account." in refused.content.decode()
     assert User.objects.filter(pk=reader.pk).exists()
     erased = client.post("/account/data/", {"name": "reader"})
-    assert "A pseudonym takes the place of the name." in erased.content.decode()
+    assert "with a pseudonym instead of the name." in erased.content.decode()
     assert not User.objects.filter(username="reader").exists()
     assert [answer.pk for answer in Answer.objects.all()] == [kept.pk]
     assert not ApiKey.objects.exists()

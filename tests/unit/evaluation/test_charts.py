@@ -104,7 +104,7 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
 
 
 def test_no_scripts_and_no_styles():
-    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6)], reference=0.3)
+    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6)])
     assert {
         name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
     } == set()
