@@ -111,19 +111,12 @@ def begin(
         return answer
 
 
-def share_of(places: int) -> int:
-    """How many of so many places one caller may have at once, at least 1."""
-    return max(1, int(places * settings.CALLER_SHARE))
-
-
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
     """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
     answer_id = uuid.uuid4()
-    at_once, waiting = settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING
-    own_most = share_of(at_once) + share_of(waiting)
     try:
-        ADMISSION.reserve(answer_id, at_once=at_once, waiting=waiting, caller=caller, most_of_caller=own_most)
+        ADMISSION.reserve(answer_id, caller)
     except QueueFull as error:
         REFUSED_QUESTIONS.inc()
         if error.of_caller:

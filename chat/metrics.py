@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Histogram
-
-from retrieval.observability.metrics import latest_gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 ANSWERS = Counter("ragsite_answers", "Finished answers.", ["status", "refused"])
 ANSWER_CACHE = Counter(
@@ -23,8 +21,10 @@ INSTRUCTIONS = Counter(
     "ragsite_instructions", "Questions that read like instructions to the site and were not answered.", ["rule"]
 )
 INSTRUCTED_SOURCES = Counter("ragsite_instructed_sources", "Sources of answers that hold instructions to a model.")
-ANSWERS_IN_WRITING = latest_gauge("ragsite_answers_in_writing", "Answers that the web processes are writing.")
-ANSWERS_IN_QUEUE = latest_gauge("ragsite_answers_in_queue", "Answers that wait for their turn.")
+ANSWERS_IN_WRITING = Gauge(
+    "ragsite_answers_in_writing", "Answers that the web processes are writing.", multiprocess_mode="livesum"
+)
+ANSWERS_IN_QUEUE = Gauge("ragsite_answers_in_queue", "Answers that wait for their turn.", multiprocess_mode="livesum")
 QUEUE_SECONDS = Histogram(
     "ragsite_answer_queue_seconds",
     "How long answers waited for their turn.",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import faulthandler
 import json
 import os
 import re
-import signal
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
@@ -25,6 +23,9 @@ from ragsite.observability import telemetry  # noqa: E402  # these need the sett
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
+# For answers that are being saved when the server is told to end.
+SAVE_SECONDS = 3.0
+
 _NAME = b"content-type"
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
 # WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
@@ -37,15 +38,12 @@ class _Handler(ASGIHandler):
 
 
 _django = _Handler()
-telemetry.start()
-# For the supervisor, which asks a process that hangs what it is busy with before it kills it.
-faulthandler.register(signal.SIGUSR1)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Django, behind checks of what it trusts before its own error handling is in place: a header, a body's size."""
-    if scope["type"] != "http":
-        await _django(scope, receive, send)
+    if scope["type"] == "lifespan":
+        await _live(receive, send)
     elif any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
         await _refuse(scope, send, 400, "The charset in the Content-Type is not one of text.")
     else:
@@ -54,6 +52,19 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         except BodyTooLong as error:
             # Django reads the whole body before it sends anything.
             await _refuse(scope, send, 413, str(error))
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """What this process does before it serves, and when its streams have had their time."""
+    # Models cannot be imported before Django is set up.
+    from chat.streaming.writing import leave_to_others
+
+    await receive()
+    telemetry.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await leave_to_others(SAVE_SECONDS)
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _refuse(scope: Scope, send: Send, status: int, sentence: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_process_init
 
+from ragsite import machine
 from ragsite.observability import request_context  # noqa: F401  (connects its signals)
-from ragsite.supervision import memory
 
 # Whoever imports this first: uvicorn does before asgi.py has said so.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
@@ -21,7 +21,7 @@ app.autodiscover_tasks()
 
 @worker_process_init.connect
 def _go_before_the_database(**_: Any) -> None:
-    memory.go_before_others(memory.WORK_SCORE)
+    machine.go_before_others(machine.WORK_SCORE)
 
 
 @setup_logging.connect

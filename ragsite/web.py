@@ -1,305 +1,263 @@
-"""The web server: ``python -m ragsite.web``, as many processes as `WEB_CONCURRENCY` says on one address.
+"""The web server: gunicorn's settings and hooks, `gunicorn --config python:ragsite.web`, and what the site adds to its
+ASGI worker: bounds on connections, which go to the process that has the fewest.
 
-The first process loads the site and forks the others, which share what it has loaded. It holds the address, so that a
-connection that comes while one of them is killed and replaced waits for another, and watches each by a socket of its
-own. It serves nothing itself, and has no threads and no connection to the database: those would not survive a fork.
+Its first process loads the site and forks the others, which share what it has loaded; it replaces one that dies, and
+kills one that hangs. It has no threads and no connection to the database: those would not survive a fork.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import faulthandler
 import functools
-import mmap
+import gc
+import importlib
+import logging
 import os
 import resource
+import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-import django
-import h11
-import uvicorn
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from django.template.loader import get_template
+from django.urls import get_resolver
+from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.workers import gasgi
 
-from chat.streaming.admission import ADMISSION
-from ragsite.observability import shared_metrics, telemetry
+from ragsite.observability import shared_metrics
 from ragsite.postgres.pools import pool_of
-from ragsite.supervision.forked import share_memory
-from ragsite.supervision.preloading import load_model, preload, prepare_model
-from ragsite.supervision.processes import Process, RestartsFile, Supervisor
-from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
+from ragsite.supervision import end_with
+from retrieval import conf, sandbox
 from retrieval.api.callers import network_of
+from retrieval.dense.embedders.onnx import OnnxEmbedder
+from retrieval.exceptions import RetrievalError
 
-# For answers that are being saved when the streams have had their time.
-SAVE_SECONDS = 3.0
-# For what is left to do when the streams have had their time; then processes are killed.
-STOP_SECONDS = 5.0
-# Connections that wait for a process to take them.
-BACKLOG = 2048
-# So often a process with more connections than another leaves it the next one, so long.
-MOST_WAITS, WAIT_SECONDS = 5, 0.001
-TICK_SECONDS, IDLE_TICK_SECONDS = 0.1, 0.5
+logger = logging.getLogger(__name__)
+
+# A process that has not answered the first one for so long is killed, and a request's body may be silent for as long.
+SILENT_SECONDS = 15
+# For answers that are being saved when the streams have had their time, and what is left to do then.
+STOP_SECONDS = 5
 # To the database, of all processes together when each answers; one alone may take half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# For the headers of a request, from the connection or from their first byte.
+# For the headers of a connection's first request; those of a later one have the time of `keepalive`.
 HEADER_SECONDS = 10.0
 # Connections that one address may have open to one process, and files that are left for other things than connections.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
+# A process leaves the next connection to others once for each that it has open, but not more often, for so long.
+MOST_WAITS, WAIT_SECONDS = 5, 0.0005
+
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_LOADED_BEFORE = (
+    "celery.app.amqp",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "gunicorn.app.wsgiapp",
+    "ragsite.worker_pool",
+    "django.contrib.humanize.templatetags.humanize",
+    "django.contrib.messages.storage.fallback",
+    "django.contrib.sessions.serializers",
+    "kombu.transport.pgmq",
+    "psycopg_pool",
+)
 
 
-class Turns:
-    """How many connections each process has open, in memory that all of them share."""
+class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
+    """A connection that is closed when the headers of its first request take too long, or when there are too many.
 
-    def __init__(self, processes: int) -> None:
-        self._open = memoryview(mmap.mmap(-1, 4 * processes)).cast("I")
-        self._own = 0
-        self._waits = 0
+    Behind proxies all connections are of their addresses: those may have as many as they like.
+    """
 
-    def belong_to(self, number: int) -> None:
-        self._own = number
-        self.count(0)
+    _network = ""
 
-    def count(self, connections: int) -> None:
-        self._open[self._own] = connections
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        of_address = self.worker.of_address
+        self._network = network_of(transport.get_extra_info("peername")[0])
+        of_address[self._network] += 1
+        most = MOST_OF_AN_ADDRESS if not settings.REST_FRAMEWORK["NUM_PROXIES"] else sys.maxsize
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if of_address[self._network] > most or self.worker.nr_conns > files - SPARE_FILES:
+            transport.write(_TOO_MANY)
+            transport.close()
+        else:
+            self.worker.loop.call_later(HEADER_SECONDS, self._end_without_request)
 
-    def is_mine(self) -> bool:
-        """Whether this process takes the next connection: one with fewer is left a few milliseconds to do so."""
-        if self._open[self._own] > min(self._open) and self._waits < MOST_WAITS:
-            self._waits += 1
-            time.sleep(WAIT_SECONDS)
-            return False
-        self._waits = 0
-        return True
+    def connection_lost(self, exc: Exception | None) -> None:
+        of_address = self.worker.of_address
+        of_address[self._network] -= 1
+        if not of_address[self._network]:
+            del of_address[self._network]
+        super().connection_lost(exc)
 
-    def took_one(self) -> None:
-        self._open[self._own] += 1
+    def _end_without_request(self) -> None:
+        if self.req_count <= 1 and not self._request_ready.is_set():
+            self.transport.abort()
 
 
 class Listener(socket.socket):
-    """A socket that listens already, and which each process takes connections from in its turn, one at a time.
-
-    asyncio takes as many at once as may wait in the backlog: the first process to wake would take a whole rush.
+    """A socket that listens already, and of which each process takes one connection at a time, the sooner the fewer it
+    has open: asyncio takes as many at once as may wait, and the first process to wake would take a whole rush.
     """
 
-    turns: Turns | None = None
+    worker: Any
+    _waits = 0
+    _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
         """It does."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        if self.turns is None:
-            return super().accept()
-        if not self.turns.is_mine():
+        if self._took_one:
+            self._took_one = False
             raise BlockingIOError
+        if self._waits < min(self.worker.nr_conns, MOST_WAITS):
+            self._waits += 1
+            time.sleep(WAIT_SECONDS)
+            raise BlockingIOError
+        self._waits = 0
         taken = super().accept()
-        self.turns.took_one()
+        self._took_one = True
         return taken
 
 
-class BoundedConnection(H11Protocol):
-    """A connection that is closed when a request's headers take too long, or when there are too many.
-
-    Behind proxies all connections are of their addresses: those may have as many as they like.
-    """
-
-    network = ""
-    _headers_late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if self.client is None:
-            return  # the supervisor's own
-        self.network = network_of(self.client[0])
-        most = MOST_OF_AN_ADDRESS if not settings.REST_FRAMEWORK["NUM_PROXIES"] else sys.maxsize
-        of_this = sum(getattr(each, "network", "") == self.network for each in self.connections)
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if of_this > most or len(self.connections) > files - SPARE_FILES:
-            transport.write(_TOO_MANY)
-            transport.close()
-        else:
-            self._time_headers()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._time_headers()
-
-    def _time_headers(self) -> None:
-        """Begin the time of a request's headers, or end it when they are complete."""
-        is_waiting = self.conn.their_state is h11.IDLE
-        if is_waiting and self._headers_late is None:
-            self._headers_late = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
-        elif not is_waiting and self._headers_late is not None:
-            self._headers_late.cancel()
-            self._headers_late = None
+class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
+    def init_process(self) -> None:
+        self.of_address: Counter[str] = Counter()
+        for each in self.sockets:
+            each.sock = Listener(fileno=each.sock.detach())
+            each.sock.setblocking(False)
+            each.sock.worker = self
+        super().init_process()
 
 
-class Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, turns: Turns) -> None:
-        super().__init__(config)
-        self._turns = turns
+# The worker makes one for each connection, by this name.
+gasgi.ASGIProtocol = Connection
 
-    async def main_loop(self) -> None:
-        """As uvicorn's, which ticks ten times a second, but calmer while nobody is connected."""
-        while not await self.on_tick(0):
-            await asyncio.sleep(TICK_SECONDS if self.server_state.connections else IDLE_TICK_SECONDS)
+# --- gunicorn's settings ---
 
-    async def on_tick(self, counter: int) -> bool:
-        self._turns.count(len(self.server_state.connections))
-        return await super().on_tick(counter)
+_host = os.environ.get("HOST") or "127.0.0.1"
+bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
+wsgi_app = "ragsite.asgi:application"
+worker_class = Worker
+# More processes than answers are written at once would have nothing to do.
+workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
+preload_app = True
+timeout = SILENT_SECONDS
+# A file's time is how a process says that it lives: not on a disk that may be full, or slow.
+worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
+graceful_timeout = settings.WEB_GRACEFUL_SECONDS + STOP_SECONDS
+keepalive = 5
+limit_request_line = 8190
+# `X-Forwarded-For` and `-Proto` are read by DRF and Django, as NUM_PROXIES and HTTPS say, from nobody else.
+secure_scheme_headers: dict[str, str] = {}
+forwarder_headers = ""
+# Its thread would not survive the forks.
+control_socket_disable = True
+# It writes as the site does: see `on_starting`.
+errorlog = None
+loglevel = "warning"
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Streams have their grace; what is not written by then is left to other processes. Nothing runs after this:
-        the signal that ended the server ends the process."""
-        # Models cannot be imported before Django is set up.
-        from chat.streaming.writing import leave_to_others
+# --- gunicorn's hooks ---
 
-        await super().shutdown(sockets)
-        await leave_to_others(SAVE_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class WebProcess:
-    """One of the processes: ``bell`` tells it that another one has changed the queue of answers."""
-
-    number: int
-    public: Listener
-    private: Listener
-    bell: socket.socket
-    turns: Turns
-
-    @property
-    def name(self) -> str:
-        return f"web-{self.number + 1}"
-
-    def run(self) -> None:
-        """Serve until told to stop."""
-        ADMISSION.belong_to(self.number)
-        self.turns.belong_to(self.number)
-        shared_metrics.count_as(self.name)
-        telemetry.start(self.name)
-        # Before the first question comes, rather than while it waits.
-        prepare_model(lambda embedder: embedder.prepare())
-        config = uvicorn.Config(
-            "ragsite.asgi:application",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            log_level="warning",
-            backlog=1,
-            http=BoundedConnection,
-            # `X-Forwarded-For` and `-Proto` are read by DRF and Django, as NUM_PROXIES and HTTPS say, from nobody else.
-            proxy_headers=False,
-            timeout_graceful_shutdown=settings.WEB_GRACEFUL_SECONDS,
-        )
-        asyncio.run(self._serve(Server(config, self.turns)))
-
-    async def _serve(self, server: uvicorn.Server) -> None:
-        asyncio.get_running_loop().add_reader(self.bell, self._hear)
-        warming = asyncio.create_task(self._ask_first_page())
-        await server.serve([self.public, self.private])
-        warming.cancel()
-
-    async def _ask_first_page(self) -> None:
-        """It takes longer than any later one: not while somebody waits for it."""
-        reader, writer = await asyncio.open_unix_connection(self.private.getsockname())
-        writer.write(request_text("/", headers_of_a_proxy()))
-        await reader.read()
-        writer.close()
-
-    def _hear(self) -> None:
-        self.bell.recv(4096)
-        ADMISSION.wake_own()
+_restarts: Counter[str] = Counter()
 
 
-def use_pool(processes: int) -> None:
-    """Have each process keep a few connections, as streams give theirs back while they wait for a model."""
+def on_starting(server: Any) -> None:
+    """Load what the processes share."""
+    server.log.error_log.propagate = True
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    shared_metrics.share(settings.DATA_DIR)
+    preload()
+    load_model()
     if not settings.DATABASE_POOL_SIZE:
-        size = max(LEAST_CONNECTIONS, CONNECTIONS // (processes + 1))
+        # As streams give theirs back while they wait for a model, each process keeps a few.
+        size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
         for alias, database in connections.settings.items():
             database["OPTIONS"]["pool"] = pool_of(size, is_replica=alias != "default")
             database["CONN_MAX_AGE"] = 0
+    connections.close_all()
+    # The garbage collector would write to what is loaded by now, and make copies everywhere.
+    gc.collect()
+    gc.freeze()
 
 
-def serve(public: Listener, processes: int) -> None:
-    """Stay until told to stop."""
-    _soft, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    with shared_metrics.shared_folder(settings.DATA_DIR) as folder:
-        shared_metrics.share(folder)
-        preload()
-        load_model()
-        use_pool(processes)
-        public.turns = turns = Turns(processes)
-        web = [
-            WebProcess(number, public, _listen_in(folder, number), bell, turns)
-            for number, bell in enumerate(ADMISSION.share(processes))
-        ]
-        supervised = [_supervised(each) for each in web]
-        stop_seconds = settings.WEB_GRACEFUL_SECONDS + STOP_SECONDS
-        supervisor = Supervisor(supervised, os.environ, settings.BASE_DIR, _say, stop_seconds)
-        restarts = RestartsFile(settings.DATA_DIR, supervised, of="-web")
-        connections.close_all()
-        share_memory()
+def post_fork(server: Any, worker: Any) -> None:
+    from chat.streaming.admission import ADMISSION
 
-        def on_tick() -> None:
-            ADMISSION.free_forgotten()
-            restarts.keep_up()
-
-        supervisor.run(on_tick)
+    end_with(server.pid, f"ragsite-web-{worker.age}")
+    ADMISSION.processes = server.num_workers
+    # Until then streams may go on; the first process kills this one a little later.
+    worker.cfg.set("graceful_timeout", settings.WEB_GRACEFUL_SECONDS)
+    # Before the first question comes, rather than while it waits.
+    prepare_model(lambda embedder: embedder.prepare())
 
 
-def listen(host: str, port: int) -> Listener:
-    """Raises: OSError when the address cannot be had."""
-    listener = Listener(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    socket.socket.listen(listener, BACKLOG)
-    return listener
+def post_worker_init(worker: Any) -> None:
+    # A process that hangs is sent this signal. In place of gunicorn's handler, which a loop that hangs never calls:
+    # this one writes where each thread is, also when Python itself cannot go on, and ends the process.
+    worker.loop.remove_signal_handler(signal.SIGABRT)
+    faulthandler.enable()
 
 
-def _listen_in(folder: Path, number: int) -> Listener:
-    listener = Listener(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(folder / f"{number}.sock"))
-    socket.socket.listen(listener, BACKLOG)
-    return listener
+def child_exit(server: Any, worker: Any) -> None:
+    from ragsite.readiness.views import RESTARTS
+
+    shared_metrics.forget_states_of(worker.pid)
+    _restarts["hung" if worker.aborted else "died"] += 1
+    for reason, number in _restarts.items():
+        RESTARTS.labels(process="web-process", reason=reason).set(number)
 
 
-def _supervised(web: WebProcess) -> Process:
-    probe = HttpProbe(socket.AF_UNIX, web.private.getsockname(), headers_of_a_proxy())
-    on_end = functools.partial(_clear_after, web)
-    return Process(web.name, work=web.run, on_end=on_end, watchdog=Watchdog(probe))
+def on_exit(server: Any) -> None:
+    shared_metrics.remove()
 
 
-def _clear_after(web: WebProcess) -> None:
-    ADMISSION.forget(web.number)
-    shared_metrics.forget_states_of(web.name)
+# --- What is loaded before the forks ---
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+@functools.cache
+def preload() -> None:
+    """Load what any process of the site needs, without a thread or an open connection to the database."""
+    for module in _LOADED_BEFORE:
+        importlib.import_module(module)
+    for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):
+        importlib.import_module(backend["BACKEND"].rpartition(".")[0])
+    sandbox.state()
+    # Compiled, they stay so.
+    for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
+        get_template(f"chat/{template.name}")
+    # All addresses, and with them the views and the administration.
+    get_resolver()._populate()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m ragsite.web", description=__doc__)
-    parser.add_argument("--host", default=os.environ.get("HOST") or "127.0.0.1")
-    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
-    arguments = parser.parse_args()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
-    django.setup(set_prefix=False)
+@functools.cache
+def load_model() -> None:
+    """Open the embedder for forks to share, when the database is there: it says whose vectors are stored."""
+    prepare_model(lambda embedder: embedder.open_for_forks())
     try:
-        public = listen(arguments.host, arguments.port)
-    except OSError as error:
-        sys.exit(f"{arguments.host}:{arguments.port} cannot be used: {error.strerror}.")
-    serve(public, settings.WEB_CONCURRENCY)
+        if notice := conf.embedder_notice():
+            logger.warning("%s", notice)
+    except (RetrievalError, ImproperlyConfigured):
+        pass  # the log says so already
+    connections.close_all()
 
 
-if __name__ == "__main__":
-    main()
+def prepare_model(step: Callable[[OnnxEmbedder[Any]], None]) -> None:
+    """Take ``step``, if the embedder runs in this process. What is wrong with it, /readyz says, and each answer."""
+    try:
+        embedder = conf.embedder()
+        if isinstance(embedder, OnnxEmbedder):
+            step(embedder)
+    except (RetrievalError, ImproperlyConfigured, OSError) as error:
+        logger.warning("The embedding model is not ready: %s", error)

@@ -346,7 +346,7 @@ def _empty_queue() -> None:
     """Questions of an earlier test, taken and never answered, keep no places."""
     from chat.streaming.admission import ADMISSION
 
-    ADMISSION.release_all()
+    ADMISSION._reserved.clear()
 
 
 @pytest.fixture

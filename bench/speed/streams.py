@@ -258,7 +258,7 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     }
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ragsite.web", "--port", str(port)],
+            [sys.executable, "-m", "gunicorn", "--config", "python:ragsite.web", "--bind", f"127.0.0.1:{port}"],
             cwd=settings.BASE_DIR,
             env=environment,
             stdin=subprocess.DEVNULL,

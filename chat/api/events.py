@@ -16,13 +16,15 @@ from chat.api.base import session_behind
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import payloads, readers, sse, streams
+from retrieval.api.callers import caller_of
 
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
-    return unbuffered(answer_events(answer, request.user, after, session_behind(request)))
+    events = answer_events(answer, request.user, after, session_behind(request), caller_of(request))
+    return unbuffered(events)
 
 
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -34,12 +36,14 @@ def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return response
 
 
-async def answer_events(answer: Answer, user: Any, after: str = "", session_key: str = "") -> AsyncIterator[bytes]:
+async def answer_events(
+    answer: Answer, user: Any, after: str = "", session_key: str = "", caller: str = ""
+) -> AsyncIterator[bytes]:
     """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    following = readers.follow(answer.pk, user, after, session_key=session_key, asked=answer)
+    following = readers.follow(answer.pk, user, after, session_key=session_key, asked=answer, caller=caller)
     async with aclosing(following) as events:
         async for event in events:
             yield encode(event)

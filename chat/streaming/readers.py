@@ -41,6 +41,7 @@ async def follow(
     session_key: str = "",
     may_return: bool = True,
     asked: Answer | None = None,
+    caller: str = "",
 ) -> AsyncGenerator[StreamEvent, None]:
     """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence.
 
@@ -54,7 +55,7 @@ async def follow(
     elif not await in_database(reader.may_begin)():
         yield _withheld()
         return
-    events = streams.follow(answer_id, after, may_return=may_return, asked=asked)
+    events = streams.follow(answer_id, after, may_return=may_return, asked=asked, caller=caller)
     checked_at = time.monotonic()
     try:
         while True:

@@ -63,14 +63,15 @@ class Run:
 
     The first ``stored`` events are in the database. ``readers`` are those whose line is open, ``followers`` those of
     them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
-    was last taken. ``may_return`` says that a reader of a kind that comes back has been here, ``is_begun`` that it no
-    longer waits for its turn, ``is_stopped`` that it was cancelled because somebody stopped it, nobody reads it, or
-    another process writes it. ``ending`` says that its outcome is known and is being saved: from then on it cannot be
-    stopped.
+    was last taken. ``caller`` is who has a share of the places. ``may_return`` says that a reader of a kind that comes
+    back has been here, ``is_begun`` that it no longer waits for its turn, ``is_stopped`` that it was cancelled because
+    somebody stopped it, nobody reads it, or another process writes it. ``ending`` says that its outcome is known and is
+    being saved: from then on it cannot be stopped.
     """
 
     lease: Lease
     loop: asyncio.AbstractEventLoop
+    caller: str = ""
     may_return: bool = True
     events: list[StreamEvent] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)

@@ -38,19 +38,20 @@ _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 async def follow(
-    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, asked: Answer | None = None
+    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, asked: Answer | None = None, caller: str = ""
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
 
     When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
     else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
-    work behind that is ended at once. ``asked`` is the answer for who has just asked for it.
+    work behind that is ended at once. ``asked`` is the answer for who has just asked for it; ``caller`` has a share of
+    the places.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked)))
+            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked, caller)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -66,19 +67,19 @@ async def follow(
             yield event
 
 
-async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None) -> Run | None:
+async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None, caller: str) -> Run | None:
     """The generation, if it was for this process to begin."""
     lease = await in_database(runs.acquire)(answer_id, asked)
-    return writing.start(lease, may_return=may_return) if lease is not None else None
+    return writing.start(lease, may_return=may_return, caller=caller) if lease is not None else None
 
 
-async def finish(answer_id: uuid.UUID, asked: Answer | None = None) -> StreamEvent:
+async def finish(answer_id: uuid.UUID, asked: Answer | None = None, caller: str = "") -> StreamEvent:
     """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
 
     Cancelled, the writing stops too.
     """
     last = StreamEvent("", "failed", {"message": deleted_message()})
-    async with aclosing(follow(answer_id, may_return=False, asked=asked)) as events:
+    async with aclosing(follow(answer_id, may_return=False, asked=asked, caller=caller)) as events:
         async for event in events:
             last = event
     return last

@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from chat import answering, budgets
-from chat.metrics import OUT_OF_TIME
+from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.protocols import PartialAnswer
-from chat.streaming import answer_cache, heartbeat, payloads, runs, saving, turns
+from chat.streaming import answer_cache, heartbeat, payloads, runs, saving
 from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
 from chat.streaming.runs import RUNS, Lease, Run, in_database
@@ -32,6 +34,7 @@ from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
 from retrieval.observability.tracing import span
 from retrieval.resilience import deadline
+from retrieval.resilience.commits import NotWaiting
 from retrieval.resilience.timeouts import statements_within
 from retrieval.types import SearchMethod
 
@@ -41,10 +44,14 @@ logger = logging.getLogger(__name__)
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # For finding an earlier answer that serves again.
 LOOK_UP_SECONDS = 2.0
+# How often an answer that waits for other processes looks again, on average.
+SITE_POLL_SECONDS = 0.5
+# Any constant that nothing else locks: it makes counting and beginning one step, and is gone with its transaction.
+_SITE_LOCK = 0x616E7377
 
 
-def start(lease: Lease, *, may_return: bool = True) -> Run:
-    run = Run(lease, asyncio.get_running_loop(), may_return)
+def start(lease: Lease, *, may_return: bool = True, caller: str = "") -> Run:
+    run = Run(lease, asyncio.get_running_loop(), caller, may_return)
     RUNS[lease.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {lease.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
@@ -145,7 +152,7 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
             yield cached
             return
     # What costs next to nothing waits for nobody.
-    async with contextlib.nullcontext() if is_instruction else turns.taken(run):
+    async with contextlib.nullcontext() if is_instruction else _turn(run):
         may_use_model = await in_database(budgets.may_use_model)(answer.conversation.owner)
         answering_events = answering.answer(
             answer.question,
@@ -239,3 +246,64 @@ def _forget(run: Run) -> None:
     """Forget the run, but not one that another loop has begun since, when this one was taken to be dead."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
+
+
+@asynccontextmanager
+async def _turn(run: Run) -> AsyncGenerator[None, None]:
+    """Within it is the run's turn. While it waits, it publishes `queued` with its place whenever that changes, and
+    with 0 when the waiting is over.
+    """
+    changed = asyncio.Event()
+
+    def wake() -> None:
+        # A loop that is closed has nobody who waits.
+        with contextlib.suppress(RuntimeError):
+            run.loop.call_soon_threadsafe(changed.set)
+
+    started = run.loop.time()
+    ADMISSION.join(run.answer.pk, wake, run.caller)
+    published = 0
+    try:
+        while True:
+            changed.clear()
+            place = ADMISSION.place(run.answer.pk)
+            pause_seconds = None
+            if place <= 0:
+                if await in_database(_begin)(run.answer):
+                    break
+                place = place + settings.ANSWERS_AT_ONCE
+                pause_seconds = SITE_POLL_SECONDS * random.uniform(0.5, 1.5)
+            if place != published:
+                run.publish("queued", {"place": place})
+                published = place
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_seconds):
+                    await changed.wait()
+        ADMISSION.begin(run.answer.pk)
+        QUEUE_SECONDS.observe(run.loop.time() - started)
+        run.is_begun = True
+        if published:
+            run.publish("queued", {"place": 0})
+        yield
+    finally:
+        ADMISSION.leave(run.answer.pk)
+
+
+def _begin(answer: Answer) -> bool:
+    """Whether the site has room for the answer, which is then GENERATING, unless it was stopped meanwhile: then its
+    heartbeat ends it.
+    """
+    waiting = answer.held().filter(NotWaiting(), status=Answer.Status.PENDING)
+    limit = settings.ANSWERS_AT_ONCE_SITE
+    if not limit:
+        waiting.update(status=Answer.Status.GENERATING)
+        return True
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SITE_LOCK])
+        alive = Now() - Answer.SILENT_AFTER
+        writing = Answer.objects.filter(status=Answer.Status.GENERATING, heartbeat_at__gte=alive).count()
+        if writing >= limit:
+            return False
+        waiting.update(status=Answer.Status.GENERATING)
+        return True

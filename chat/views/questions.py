@@ -57,7 +57,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         return _refuse(request, str(error), named, status=507)
     address = reverse("chat:conversation", args=[answer.conversation_id])
     if not request.htmx:  # type: ignore[attr-defined]
-        async_to_sync(streams.finish)(answer.pk)
+        async_to_sync(streams.finish)(answer.pk, caller=caller_of(request))
         return redirect(f"{address}#answer-{answer.pk}")
     context = {
         "turn": build_turn(answer, debug=may_debug(request)),

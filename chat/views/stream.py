@@ -24,6 +24,7 @@ from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import readers, sse
 from chat.views.access import may_debug, readable_answer
+from retrieval.api.callers import caller_of
 
 RECONNECT_MILLISECONDS = 1000
 STREAM_HEADERS = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
@@ -39,7 +40,8 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
-    events = _events(turn, request.user, session_key, after, translation.get_language())
+    caller = await sync_to_async(caller_of)(request)
+    events = _events(turn, request.user, session_key, after, translation.get_language(), caller)
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
@@ -53,14 +55,14 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
 
 
 async def _events(
-    turn: ShownTurn, user: Any, session_key: str, after: str, language: str | None
+    turn: ShownTurn, user: Any, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
-    async with aclosing(readers.follow(turn.id, user, after, session_key=session_key)) as followed:
+    async with aclosing(readers.follow(turn.id, user, after, session_key=session_key, caller=caller)) as followed:
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)

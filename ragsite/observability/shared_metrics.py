@@ -10,51 +10,37 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from prometheus_client import REGISTRY, CollectorRegistry, values
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made in it is for this user alone
+# Where there is one, a file system in memory.
+MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - what is made in it is for one user
 _PREFIX = "ragsite-"
 _LOCK = "in-use"
 
 _folder: Path | None = None
-_process = ""
+_lock: IO[bytes]
 
 
-@contextlib.contextmanager
-def shared_folder(beside: Path) -> Iterator[Path]:
-    """A folder for files and sockets of processes that run together, in memory or else in ``beside``; gone afterwards.
-
-    What killed processes have left behind is removed.
+def share(beside: Path) -> None:
+    """Count from zero, in this process and in its forks, in files of a folder in memory or else in ``beside``. What
+    killed processes have left there is removed.
     """
-    parent = _MEMORY if os.access(_MEMORY, os.W_OK) else beside
+    global _folder, _lock
+    parent = MEMORY or beside
     for left in parent.glob(f"{_PREFIX}{os.getuid()}-*"):
-        _remove_if_unused(left)
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=parent))
-    try:
-        with (folder / _LOCK).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_if_unused(folder: Path) -> None:
-    with contextlib.suppress(OSError), (folder / _LOCK).open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def share(folder: Path) -> None:
-    """Count in files of ``folder`` from now on, from zero, in this process and in its forks."""
-    global _folder
-    _folder = folder
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-    values.ValueClass = values.MultiProcessValue(lambda: _process)  # type: ignore[no-untyped-call]
+        with contextlib.suppress(OSError), (left / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    _folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=parent))
+    _lock = (_folder / _LOCK).open("wb")
+    fcntl.flock(_lock, fcntl.LOCK_SH)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(_folder)
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
     for metric in set(REGISTRY._names_to_collectors.values()):
         if isinstance(metric, MetricWrapperBase):
             metric._metrics = {}
@@ -62,15 +48,15 @@ def share(folder: Path) -> None:
                 metric._metric_init()  # type: ignore[no-untyped-call]
 
 
-def count_as(process: str) -> None:
-    """The name of this process, whose counts go on when it is started again; one process at a time has it."""
-    global _process
-    _process = process
+def remove() -> None:
+    """Remove the files, when no process counts any more."""
+    if _folder is not None:
+        shutil.rmtree(_folder, ignore_errors=True)
 
 
-def forget_states_of(process: str) -> None:
+def forget_states_of(pid: int) -> None:
     """What the process said of itself, as against what it has counted, holds no more: it has ended."""
-    mark_process_dead(process, str(_folder))  # type: ignore[no-untyped-call]
+    mark_process_dead(pid, str(_folder))  # type: ignore[no-untyped-call]
 
 
 def registry() -> CollectorRegistry:

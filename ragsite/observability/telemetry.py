@@ -5,7 +5,6 @@ The exporters read OpenTelemetry's own variables (headers, timeouts, certificate
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -29,7 +28,7 @@ class OpenTelemetrySpans:
     """`retrieval.observability.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends what has not
     been sent."""
 
-    def __init__(self, instance: uuid.UUID) -> None:
+    def __init__(self) -> None:
         from opentelemetry import context, trace
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -43,7 +42,9 @@ class OpenTelemetrySpans:
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         # Each process counts for itself.
-        resource = Resource.create({"service.name": settings.OTEL_SERVICE_NAME, "service.instance.id": str(instance)})
+        resource = Resource.create(
+            {"service.name": settings.OTEL_SERVICE_NAME, "service.instance.id": str(uuid.uuid4())}
+        )
         # Not made the global ones, which libraries in the worker look for.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -107,11 +108,7 @@ class OpenTelemetrySpans:
         self._metrics.shutdown()
 
 
-# The same in all forks of a process.
-_RUN = uuid.uuid4()
-
 _spans: OpenTelemetrySpans | None = None
-_waits_for_fork = False
 _tasks: dict[str, Any] = {}
 
 
@@ -119,27 +116,12 @@ def current() -> OpenTelemetrySpans | None:
     return _spans
 
 
-def wait_for_fork() -> None:
-    """This process only loads the site; its forks are those that send."""
-    global _waits_for_fork
-    _waits_for_fork = True
-    os.register_at_fork(after_in_child=_has_forked)
-
-
-def _has_forked() -> None:
-    global _waits_for_fork
-    _waits_for_fork = False
-
-
 @worker_process_init.connect
-def start(process: str = "", **_: Any) -> None:
-    """Begin to send, in this process; its threads would not survive a fork. Nothing without an endpoint.
-
-    A process with a name goes on with the counts of the one that had the name before it.
-    """
+def start(**_: Any) -> None:
+    """Begin to send, in this process; its threads would not survive a fork. Nothing without an endpoint."""
     global _spans
-    if settings.OTEL_ENDPOINT and _spans is None and not _waits_for_fork:
-        _spans = OpenTelemetrySpans(uuid.uuid5(_RUN, process) if process else uuid.uuid4())
+    if settings.OTEL_ENDPOINT and _spans is None:
+        _spans = OpenTelemetrySpans()
         tracing.use(_spans)
 
 

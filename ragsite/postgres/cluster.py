@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from ragsite.supervision.memory import available_memory_mib
+from ragsite.machine import available_memory_mib
 
 SUPERUSER = "postgres"
 DATABASE = "ragsite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from datetime import timedelta
 
 from django.conf import settings
@@ -16,7 +17,6 @@ from django.db.models.functions import Now
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
 from ragsite.readiness.queues import queues
-from ragsite.supervision import scheduling
 from retrieval import conf, sandbox
 from retrieval.database import replicas
 from retrieval.dense.active import searches_former
@@ -216,8 +216,8 @@ def files() -> Finding:
 
 def scheduler() -> Finding:
     """Whether the schedule is looked at; nothing is known of a scheduler that never wrote to this data directory."""
-    silent = scheduling.seconds_since_last_look()
-    if silent is not None and silent > SCHEDULER_LOST_AFTER_SECONDS:
+    seen = settings.SCHEDULER_SEEN_FILE
+    if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
             Health.DEGRADED,
             "The scheduler does not run: what was interrupted is not resumed. Start `python -m ragsite.beat`.",

@@ -18,15 +18,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING
-from chat.streaming.admission import ADMISSION
 from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite.observability import shared_metrics
 from ragsite.readiness import checks
 from ragsite.readiness.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
 from ragsite.readiness.queues import queues
-from ragsite.supervision.processes import restarts
+from ragsite.supervision import restarts
 from retrieval.distribution.cluster import nodes
 from retrieval.observability.metrics import latest_gauge
 from retrieval.reconciliation.runs import last_counts
@@ -46,7 +44,7 @@ DISK_FREE = latest_gauge("ragsite_disk_free_bytes", "Room that is left on each d
 NODE_UP = latest_gauge("ragsite_database_node_up", "Whether a node of a distributed database answers.", ["node"])
 DATABASE_UP = latest_gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
 RESTARTS = latest_gauge(
-    "ragsite_process_restarts", "How often `serve` started a process again, and why.", ["process", "reason"]
+    "ragsite_process_restarts", "How often a process was started again, and why.", ["process", "reason"]
 )
 QUEUE_LENGTH = latest_gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
 QUEUE_AGE = latest_gauge(
@@ -92,14 +90,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
             content_type="text/plain",
         )
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
-    for process, by_reason in restarts(settings.DATA_DIR).items():
-        for reason in ("died", "hung"):
-            RESTARTS.labels(process=process, reason=reason).set(by_reason.get(reason, 0))
+    for process, number in restarts(settings.DATA_DIR).items():
+        RESTARTS.labels(process=process, reason="died").set(number)
     for room in disk.rooms():
         DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
-    writing, waiting = ADMISSION.counts()
-    ANSWERS_IN_WRITING.set(writing)
-    ANSWERS_IN_QUEUE.set(waiting)
     return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
 
 

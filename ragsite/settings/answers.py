@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.core.exceptions import ImproperlyConfigured
 
+from ragsite.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, OPENAI_PRICE_COMPLETION, OPENAI_PRICE_PROMPT
-from ragsite.supervision.cores import available_cores
 
 # A whole question, from its turn in the queue to the saved answer; every part that waits takes of these.
 QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)

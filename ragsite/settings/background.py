@@ -36,7 +36,7 @@ elif CELERY_BROKER_URL.startswith("redis"):
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_POOL = "ragsite.supervision.worker_pool:TaskPool"
+CELERY_WORKER_POOL = "ragsite.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
 # In KiB. A child that has grown beyond it is replaced when its task is done.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = env.integer("WORKER_MAX_MEMORY_MIB", 1500) * 1024
@@ -44,7 +44,9 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "ragsite.supervision.scheduling:Scheduler"
+CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
+# The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
+SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},

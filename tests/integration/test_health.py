@@ -15,7 +15,6 @@ from django.utils import timezone
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
 from ragsite.readiness import checks, probes
-from ragsite.supervision import scheduling
 from retrieval import conf, sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
@@ -284,11 +283,11 @@ def test_a_disk_that_fills_degrades(client, settings):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_scheduler_that_stopped_degrades(client, settings, tmp_path):
-    settings.DATA_DIR = tmp_path
+    settings.SCHEDULER_SEEN_FILE = tmp_path / "seen"
     assert client.get("/readyz").json()["degraded"] == []  # there may be none on this machine
-    (tmp_path / scheduling.SEEN_FILE).touch()
+    settings.SCHEDULER_SEEN_FILE.touch()
     assert client.get("/readyz").json()["degraded"] == []
-    os.utime(tmp_path / scheduling.SEEN_FILE, (0, 0))
+    os.utime(settings.SCHEDULER_SEEN_FILE, (0, 0))
     assert client.get("/readyz").json()["degraded"] == ["scheduler"]
 
 

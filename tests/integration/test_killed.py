@@ -17,7 +17,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ragsite.supervision import memory
+from ragsite import machine
 from retrieval.drafts import lifecycle
 from retrieval.ingest import submission
 from retrieval.jobs.sweep import sweep
@@ -70,9 +70,9 @@ def test_a_workers_child_goes_before_the_database_and_is_replaced(queue: None, w
     main = psutil.Process(workers.running().popen.pid)
     wait_until(main.children, 60, "the worker's child")
     (child,) = main.children()
-    wait_until(lambda: score(child.pid) == memory.WORK_SCORE, 60, "the child's score")
+    wait_until(lambda: score(child.pid) == machine.WORK_SCORE, 60, "the child's score")
     assert settings.EMBEDDED_POSTGRES is not None
-    assert score(settings.EMBEDDED_POSTGRES._postmaster_pid()) < memory.WORK_SCORE
+    assert score(settings.EMBEDDED_POSTGRES._postmaster_pid()) < machine.WORK_SCORE
     # What the kernel does where memory runs out.
     child.kill()
     wait_until(lambda: [one.pid for one in main.children()] not in ([], [child.pid]), 60, "another child")

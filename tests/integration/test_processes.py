@@ -1,37 +1,32 @@
-"""The supervisor of the site's processes, with real ones."""
+"""The supervisor of the site's processes, with real ones; and the worker's pool."""
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
 import subprocess
 import sys
-import textwrap
-import threading
 import time
-from collections.abc import Iterable
-from itertools import repeat
 from pathlib import Path
 
 import psutil
 import pytest
 
-from ragsite.supervision.processes import Supervisor, parse_procfile
-from ragsite.supervision.watchdog import HttpProbe, Watchdog, ask_status
-from tests.support.site import free_port
+from ragsite.supervision import parse_procfile, restarts
 
 ROOT = Path(__file__).resolve().parents[2]
+SLEEPER = "sleeper: sleep 1000"
+DEAF = "deaf: sh -c \"trap '' TERM; while true; do sleep 0.1; done\""
+LOADED = "loaded: python -m tests.support.loaded"
 SCRIPT = """
 import os, sys
 from pathlib import Path
-from ragsite.supervision.processes import Supervisor, parse_procfile
-processes = parse_procfile(sys.argv[1] if sys.argv[1:] else "sleeper: sleep 1000", os.environ)
-supervisor = Supervisor(processes, os.environ, Path.cwd(), lambda line: print(line, flush=True))
+from ragsite.supervision import parse_procfile, supervise
+processes = parse_procfile(sys.argv[2], os.environ)
+def say(line): print(line, flush=True)
 def tick():
-    if processes[0].child: print("child", processes[0].child.pid, flush=True)
-supervisor.run(tick)
-print("stopped", flush=True)
+    if processes[0].child: say(f"child {processes[0].child.pid}")
+supervise(processes, {"ADDED": "of the supervisor"}, Path(sys.argv[1]), say, tick, stop_seconds=2)
+say("stopped")
 """
 
 
@@ -46,8 +41,10 @@ def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def start(*arguments: str) -> tuple[subprocess.Popen[str], int]:
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+def start(data_dir: Path, procfile: str = SLEEPER) -> tuple[subprocess.Popen[str], int]:
+    """A supervisor, and the id of the first process that it has started."""
+    command = [sys.executable, "-c", SCRIPT, str(data_dir), procfile]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     return process, int(process.stdout.readline().split()[1])
 
@@ -67,46 +64,43 @@ def test_a_wrong_procfile_is_refused(text: str, message: str) -> None:
 
 
 def test_the_projects_own_procfile_can_be_read() -> None:
-    names = [p.name for p in parse_procfile((ROOT / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})]
-    assert names == ["web", "worker", "beat"]
+    found = parse_procfile((ROOT / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})
+    assert [process.name for process in found] == ["web", "worker", "beat"]
 
 
-def test_what_is_killed_is_started_again() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals need the main thread")
-    said: list[str] = []
-    (process,) = parse_procfile("sleeper: sleep 1000", {})
-    supervisor = Supervisor([process], os.environ, ROOT, said.append)
-    pids: list[int] = []
-
-    def tick() -> None:
-        if process.child is not None and process.child.pid not in pids:
-            pids.append(process.child.pid)
-            if len(pids) == 1:
-                process.child.kill()
-            else:
-                supervisor.stop()
-
-    supervisor.run(tick)
-    assert len(pids) == 2
-    assert said == ["sleeper ended with status -9; starting it again in 2 s."]
-    assert not is_alive(pids[1])
+def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
+    parent, child = start(tmp_path)
+    psutil.Process(child).kill()
+    assert parent.stdout is not None
+    lines = iter(parent.stdout.readline, "")
+    said = next(line for line in lines if not line.startswith("child"))
+    assert said == "sleeper ended with status -9; starting it again in 2 s.\n"
+    again = next(int(line.split()[1]) for line in lines)
+    assert is_alive(again)
+    assert restarts(tmp_path) == {"sleeper": 1}
+    parent.terminate()
+    parent.communicate(timeout=60)
+    assert not is_alive(again)
 
 
-def test_a_signal_stops_parent_and_child() -> None:
-    parent, child = start()
+@pytest.mark.parametrize("procfile", [SLEEPER, DEAF, LOADED])
+def test_a_signal_stops_parent_and_child_also_one_that_does_not_listen(tmp_path: Path, procfile: str) -> None:
+    parent, child = start(tmp_path, procfile)
+    time.sleep(0.5)  # the shell sets its trap
     parent.send_signal(signal.SIGTERM)
     output, _ = parent.communicate(timeout=60)
     assert output.endswith("stopped\n")
+    # A module runs in the fork itself, with the environment of the supervisor.
+    assert procfile != LOADED or "loaded.py of the supervisor\n" in output
     assert parent.returncode == 0
     assert not is_alive(child)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
-@pytest.mark.parametrize("arguments", [(), ("deaf: sh -c \"trap '' TERM; while true; do sleep 0.1; done\"",)])
-def test_children_do_not_outlive_a_killed_parent(arguments: tuple[str, ...]) -> None:
-    parent, child = start(*arguments)
-    time.sleep(0.5)  # the shell sets its trap
+@pytest.mark.parametrize("procfile", [SLEEPER, DEAF, LOADED])
+def test_children_do_not_outlive_a_killed_parent(tmp_path: Path, procfile: str) -> None:
+    parent, child = start(tmp_path, procfile)
+    time.sleep(0.5)
     parent.kill()
     parent.wait(60)
     wait_until(lambda: not is_alive(child))
@@ -115,7 +109,7 @@ def test_children_do_not_outlive_a_killed_parent(arguments: tuple[str, ...]) -> 
 POOL = """
 import os, signal, sys, time
 from celery.signals import worker_process_init
-from ragsite.supervision.worker_pool import TaskPool
+from ragsite.worker_pool import TaskPool
 def initializer(): worker_process_init.send(sender=None)
 pool = TaskPool.BlockingPool(2, initializer=initializer)
 time.sleep(1)
@@ -151,135 +145,3 @@ def test_a_busy_process_of_the_pool_does_not_outlive_its_worker() -> None:
     pids = [int(pid) for pid in run_pool("busy").split()]
     assert len(pids) == 2
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
-
-
-def test_a_child_that_does_not_listen_is_killed() -> None:
-    deaf = textwrap.dedent(
-        """
-        import signal, time, pathlib, sys
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(1000)
-        """
-    )
-    process = parse_procfile("deaf: x", {})[0]
-    process.command = [sys.executable, "-c", deaf]
-    supervisor = Supervisor([process], os.environ, ROOT, print, stop_seconds=1)
-    ticks = []
-
-    def tick() -> None:
-        ticks.append(1)
-        if len(ticks) > 3:
-            supervisor.stop()
-
-    supervisor.run(tick)
-    assert process.child is not None
-    assert not is_alive(process.child.pid)
-
-
-ANSWERING = """
-import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
-    def log_message(self, *args): pass
-HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-"""
-
-
-def is_answering(port: int) -> bool:
-    return ask_status("127.0.0.1", port, "/healthz", {}, timeout_seconds=0.5) is not None
-
-
-def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
-    port = free_port()
-    said: list[str] = []
-    (process,) = parse_procfile("web: x", {})
-    process.command = [sys.executable, "-c", ANSWERING, str(port)]
-    probe = HttpProbe(socket.AF_INET, ("127.0.0.1", port), timeout_seconds=0.5)
-    process.watchdog = Watchdog(probe, silent_seconds=2, every_seconds=0.1)
-    supervisor = Supervisor([process], os.environ, ROOT, said.append)
-    pids: list[int] = []
-    ticks: list[int] = []
-    deadline = time.monotonic() + 60
-
-    def tick() -> None:
-        assert time.monotonic() < deadline, said
-        assert process.child is not None or pids
-        if process.child is not None and is_answering(port):
-            if process.child.pid not in pids:
-                pids.append(process.child.pid)
-            ticks.append(1)
-            if len(pids) == 1 and len(ticks) < 4:
-                return  # the watchdog has had its first answer by then
-            if len(pids) == 1:
-                process.child.send_signal(signal.SIGSTOP)
-            else:
-                supervisor.stop()
-
-    supervisor.run(tick)
-    assert len(pids) == 2
-    assert "web has not answered for" in said[0]
-    assert "web ended with status -9" in said[1]
-    assert process.restarts == {"hung": 1}
-    assert not any(is_alive(pid) for pid in pids)
-
-
-class Answers:
-    """A probe that is answered as ``comes`` says, at once."""
-
-    def __init__(self, comes: Iterable[bool]) -> None:
-        self._comes = iter(comes)
-
-    def begin(self) -> None:
-        pass
-
-    def answered(self) -> bool:
-        return next(self._comes)
-
-
-def ask(watchdog: Watchdog) -> None:
-    watchdog.look()
-    watchdog.look()
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_busy_process_is_left_alone_as_long_as_some_answer_comes() -> None:
-    clock = Clock()
-    comes = Answers([True, *[False, False, False, False, True] * 20])
-    watchdog = Watchdog(comes, silent_seconds=15, clock=clock)
-    for _ in range(101):
-        clock.now += 2.9
-        ask(watchdog)
-        assert watchdog.silence() == 0
-
-
-def test_a_watchdog_that_could_not_ask_itself_kills_nothing() -> None:
-    clock = Clock()
-    watchdog = Watchdog(Answers([True, False, False, False]), silent_seconds=15, every_seconds=0.0, clock=clock)
-    ask(watchdog)
-    clock.now = 3600.0  # the machine slept, or was so busy that the supervisor stood still
-    assert watchdog.silence() == 0
-    for _ in range(3):
-        ask(watchdog)
-    assert watchdog.silence() == 3600
-
-
-def test_a_process_that_begins_is_given_time() -> None:
-    clock = Clock()
-    watchdog = Watchdog(Answers(repeat(False)), silent_seconds=15, grace_seconds=120, clock=clock)
-    for _ in range(23):
-        clock.now += 5
-        ask(watchdog)
-        assert watchdog.silence() == 0
-    clock.now += 5
-    ask(watchdog)
-    assert watchdog.silence() == 120
-    watchdog.restart()
-    assert watchdog.silence() == 0

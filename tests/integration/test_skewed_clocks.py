@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
-from chat.streaming import heartbeat, runs, streams, sweep, turns
+from chat.streaming import heartbeat, runs, streams, sweep, writing
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import execution as measuring
@@ -148,7 +148,7 @@ def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clo
     # One place, which is taken.
     settings.ANSWERS_AT_ONCE_SITE = 1
     assert runs.acquire(second.pk) is not None
-    assert not turns._begin(Answer.objects.get(pk=second.pk))
+    assert not writing._begin(Answer.objects.get(pk=second.pk))
 
 
 @pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])

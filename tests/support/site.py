@@ -137,9 +137,10 @@ def free_port() -> int:
 class WebServer(SiteProcess):
     """The web server as the Procfile starts it, with one process. Two can share the database."""
 
-    def __init__(self, log: Path, **environment: str) -> None:
+    def __init__(self, log: Path, config: str = "python:ragsite.web", **environment: str) -> None:
         self.port = free_port()
-        super().__init__(["ragsite.web", "--port", str(self.port)], log, **{"WEB_CONCURRENCY": "1", **environment})
+        command = ["gunicorn", "--config", config, "--bind", f"127.0.0.1:{self.port}"]
+        super().__init__(command, log, **{"WEB_CONCURRENCY": "1", **environment})
         wait_until(self.answers, 60, f"the web server\n{log.read_text()}")
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import http.client
 import os
 import secrets
 import socket
@@ -9,25 +11,25 @@ import sys
 import time
 import warnings
 from argparse import ArgumentParser
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from http import HTTPStatus
-from pathlib import Path
+from multiprocessing import get_context
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from ragsite.backup.restoring import interrupted_restore
 from ragsite.demo import load_demo
+from ragsite.machine import keep_ballast
 from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
-from ragsite.supervision.ballast import Ballast
-from ragsite.supervision.forked import run_forked, share_memory
-from ragsite.supervision.preloading import load_model, preload, program
-from ragsite.supervision.processes import RestartsFile, Supervisor, parse_procfile
-from ragsite.supervision.watchdog import ask_status, headers_of_a_proxy
+from ragsite.supervision import parse_procfile, supervise
+from ragsite.web import load_model, preload
 from retrieval import conf
 from retrieval.dense.embedders.onnx import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
@@ -54,48 +56,35 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := interrupted_restore():
             raise CommandError(trouble)
-        # What preparing alone loads (models, the readers of files) is not kept as long as the site runs.
-        credentials = run_forked(self._prepare, meanwhile=preload)
+        # In a child, so that what preparing alone loads (models, the readers of files) is gone when it is done.
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+            preparation = child.submit(prepare)
+            preload()
+            self._credentials = preparation.result()
         load_model()
         # Whoever starts the site as root knows; the worker runs what the web server runs.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
         environment = self._environment()
-        procfile = Path(settings.BASE_DIR / "Procfile").read_text()
-        processes = parse_procfile(procfile, environment)
-        for process in processes:
-            process.work = program(process.command, environment)
-        supervisor = Supervisor(processes, environment, settings.BASE_DIR, self._say)
-        self._restarts = RestartsFile(settings.DATA_DIR, processes)
-        self._ready = False
+        processes = parse_procfile((settings.BASE_DIR / "Procfile").read_text(), environment)
+        self._is_ready = False
         self._database_at = 0.0
-        self._ballast = Ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
-        self._credentials = credentials
         self._say("Starting web server, worker and scheduler …")
-        share_memory()
-        supervisor.run(self._tick)
+        # The garbage collector would write to what is loaded by now, and make copies everywhere.
+        gc.collect()
+        gc.freeze()
+        supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)
         self._say("Stopped.")
-
-    def _prepare(self) -> tuple[str, str] | None:
-        """Everything before the first process; the administrator's name and password when there was none."""
-        self._say("Preparing the database …")
-        call_command("check")
-        migrate()
-        self._prepare_model()
-        credentials = self._first_admin()
-        load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
-        return credentials
 
     def _tick(self) -> None:
         if settings.EMBEDDED_POSTGRES is not None:
             self._tend_database(settings.EMBEDDED_POSTGRES)
-        self._restarts.keep_up()
-        if not self._ready and self._ask_web_server("/readyz", 2.0) == HTTPStatus.OK:
-            self._ready = True
+        if not self._is_ready and self._is_answering():
+            self._is_ready = True
             self._announce()
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
-        self._ballast.keep_up()
+        keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         if time.monotonic() < self._database_at:
             return
         try:
@@ -120,11 +109,19 @@ class Command(BaseCommand):
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
         self._say("Stop with Ctrl-C.")
 
-    def _ask_web_server(self, path: str, timeout_seconds: float) -> int | None:
-        """The status of the web server's answer; None when it does not answer."""
+    def _is_answering(self) -> bool:
+        """Whether questions can be answered, as the web server says to a proxy in front of it."""
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-        address = everywhere.get(self.host, self.host)
-        return ask_status(address, self.port, path, headers_of_a_proxy(), timeout_seconds)
+        names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
+        headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
+        link = http.client.HTTPConnection(everywhere.get(self.host, self.host), self.port, timeout=2)
+        try:
+            link.request("GET", "/readyz", headers=headers)
+            return link.getresponse().status == HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            link.close()
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
@@ -137,32 +134,12 @@ class Command(BaseCommand):
                     f"choose one with PORT, for example: PORT=8001 make run"
                 ) from error
 
-    def _prepare_model(self) -> None:
-        embedder = conf.embedder()
-        # What is converted already, this process need not open: the one that forks all others does.
-        if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
-            embedder.prepare(self._say)
-        settings = active_profile().settings
-        if settings.is_reranked:
-            try:
-                conf.reranker(settings.reranker).prepare(self._say)
-            except (RetrievalError, ImproperlyConfigured) as error:
-                self._say(f"The reranker {settings.reranker} cannot be used, the fused order will stand: {error}")
-
-    def _first_admin(self) -> tuple[str, str] | None:
-        users = get_user_model()
-        if users.objects.filter(is_superuser=True).exists():
-            return None
-        password = secrets.token_urlsafe(9)
-        users.objects.create_superuser("admin", password=password)
-        return "admin", password
-
     def _environment(self) -> dict[str, str]:
         binaries = os.path.dirname(sys.executable)
         return {
             **os.environ,
             "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
-            "HOST": self.host,
+            "HOST": f"[{self.host}]" if ":" in self.host else self.host,
             "PORT": str(self.port),
             "DATA_DIR": str(settings.DATA_DIR),
             "DJANGO_SETTINGS_MODULE": "ragsite.settings",
@@ -172,3 +149,37 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def prepare() -> tuple[str, str] | None:
+    """Do all that comes before the first process; returns the administrator's name and password when there was none."""
+    output = OutputWrapper(sys.stdout)
+    output.write("Preparing the database …")
+    call_command("check")
+    migrate()
+    _prepare_model(output.write)
+    credentials = _first_admin()
+    load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
+    return credentials
+
+
+def _prepare_model(say: Callable[[str], None]) -> None:
+    embedder = conf.embedder()
+    # What is converted already, this process need not open: the one that forks all others does.
+    if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
+        embedder.prepare(say)
+    profile = active_profile().settings
+    if profile.is_reranked:
+        try:
+            conf.reranker(profile.reranker).prepare(say)
+        except (RetrievalError, ImproperlyConfigured) as error:
+            say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
+
+
+def _first_admin() -> tuple[str, str] | None:
+    users = get_user_model()
+    if users.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(9)
+    users.objects.create_superuser("admin", password=password)
+    return "admin", password

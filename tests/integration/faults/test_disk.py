@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -26,9 +27,9 @@ from chat import conf
 from chat.models import Answer, Conversation
 from chat.streaming import streams, sweep, writing
 from chat.types import ContextSource
+from ragsite import beat
 from ragsite.celery import app as celery_app
-from ragsite.supervision import scheduling
-from ragsite.supervision.ballast import Ballast
+from ragsite.machine import keep_ballast
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document
 from retrieval.resilience import disk
@@ -302,36 +303,36 @@ def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: 
 
 def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) -> None:
     with small_disk(tmp_path / "data", "64k") as small:
-        settings.DATA_DIR = small.path
+        settings.SCHEDULER_SEEN_FILE = small.path / "seen"
         small.fill()
-        scheduler = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
+        scheduler = beat.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
         assert "sweep" in scheduler.schedule
         scheduler.tick()
         scheduler.sync()
         scheduler.close()
         small.make_room()
-        again = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
+        again = beat.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
         assert again.schedule
         again.tick()
         again.close()
-        assert scheduling.seconds_since_last_look() is not None
+        assert settings.SCHEDULER_SEEN_FILE.exists()
 
 
 def test_the_database_keeps_some_room_for_itself(tmp_path: Path) -> None:
     said: list[str] = []
     mib = 2**20
     with small_disk(tmp_path / "data", "64m") as small:
-        ballast = Ballast(small.path, 8 * mib, said.append, size_bytes=20 * mib)
-        ballast.keep_up()
+        keep_up = functools.partial(keep_ballast, small.path, 8 * mib, said.append, size_bytes=20 * mib)
+        keep_up()
         assert shutil.disk_usage(small.path).free == 44 * mib
         small.fill()
-        ballast.keep_up()
+        keep_up()
         assert shutil.disk_usage(small.path).free == 20 * mib
         assert said == ["The disk is full: 20 MiB were kept for this. Make room."]
-        ballast.keep_up()
+        keep_up()
         assert shutil.disk_usage(small.path).free == 20 * mib
         small.make_room()
-        ballast.keep_up()
+        keep_up()
         assert shutil.disk_usage(small.path).free == 44 * mib
         assert len(said) == 1
 

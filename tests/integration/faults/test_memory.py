@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragsite.supervision import memory
-from ragsite.supervision.processes import Supervisor, parse_procfile
+from ragsite import machine
+from tests.integration.test_processes import start
+from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -22,22 +23,17 @@ def score(pid: int) -> int:
 
 
 def test_what_serve_starts_goes_before_the_database(tmp_path: Path) -> None:
-    (process,) = parse_procfile("sleeper: sleep 1000", {})
-    supervisor = Supervisor([process], {"PATH": "/usr/bin:/bin"}, ROOT, print)
-    seen: list[int] = []
-
-    def tick() -> None:
-        if process.child is not None:
-            seen.append(score(process.child.pid))
-            supervisor.stop()
-
-    supervisor.run(tick)
-    assert seen == [memory.SITE_SCORE]
+    parent, child = start(tmp_path)
+    try:
+        wait_until(lambda: score(child) == machine.SITE_SCORE, what="the score")
+    finally:
+        parent.terminate()
+        parent.wait(60)
 
 
 def test_a_higher_score_stays() -> None:
     asked = (
-        "from ragsite.supervision import memory; memory.go_before_others(900); memory.go_before_others(500); "
+        "from ragsite import machine; machine.go_before_others(900); machine.go_before_others(500); "
         "print(open('/proc/self/oom_score_adj').read())"
     )
     shown = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)

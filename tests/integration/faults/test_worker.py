@@ -11,7 +11,6 @@ from django.conf import settings
 from django.test import Client
 
 from ragsite.readiness import checks, probes
-from ragsite.supervision import scheduling
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -31,7 +30,7 @@ def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
-    seen = Path(settings.DATA_DIR) / scheduling.SEEN_FILE
+    seen = settings.SCHEDULER_SEEN_FILE
     beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log")
     try:
         wait_until(seen.exists, 60, "the scheduler")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragsite.supervision.cores import available_cores
-from ragsite.supervision.memory import available_memory_mib
+from ragsite.machine import available_cores, available_memory_mib
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""What this machine, or the container, gives: processors, memory, and room that is kept for the database. No Django."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+
+# Where memory runs out, Linux ends the process with the highest score first. What `serve` starts again by itself goes
+# before the database, and of that what does the work goes first.
+SITE_SCORE = 200
+WORK_SCORE = 500
+_SCORE_FILE = Path("/proc/self/oom_score_adj")
+
+BALLAST_FILE = "ballast"
+BALLAST_BYTES = 64 * 2**20
+# With less than this left, the ballast goes.
+GIVEN_UP_BELOW_BYTES = 16 * 2**20
+
+
+def available_cores(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int:
+    """At least 1: the processors that this process may run on, or what its control groups (a container's) let it have
+    of them, whichever is less.
+    """
+    # Not on macOS.
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, min([cores, *map(math.ceil, _quotas(root, own))]))
+
+
+def _quotas(root: Path, own: Path) -> list[float]:
+    """Processors by the quota of each control group around this process."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        inside = [part for part in path.split("/") if part]
+        if number == "0":
+            folders = [root.joinpath(*inside[:depth]) for depth in range(len(inside) + 1)]
+            found += [_quota(folder / "cpu.max") for folder in folders]
+        elif "cpu" in controllers.split(","):
+            # Within a container the path is the host's, and the group itself is mounted at the root.
+            folders = [root / "cpu", (root / "cpu").joinpath(*inside)]
+            found += [_quota(folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us") for folder in folders]
+    return [quota for quota in found if quota is not None]
+
+
+def _quota(*files: Path) -> float | None:
+    """The first number of the files over the second one; None without a limit."""
+    try:
+        quota, period = " ".join(file.read_text() for file in files).split()
+        return int(quota) / int(period) if int(quota) > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def available_memory_mib(root: Path = _CGROUPS) -> int:
+    """The machine's memory, or what a container may take of it, whichever is less."""
+    found = [psutil.virtual_memory().total]
+    # Of the second and the first version of control groups, as a container sees its own.
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            found.append(int((root / name).read_text()))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return min(found) // 2**20
+
+
+def go_before_others(score: int) -> None:
+    """Have the kernel end this process, and those it starts, before those of a lower score. Does nothing but on Linux.
+
+    A higher score that was set from outside stays: lowering one is for root.
+    """
+    if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
+        _SCORE_FILE.write_text(str(score))
+
+
+def keep_ballast(
+    data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
+) -> None:
+    """Give up the file that keeps room for the database when the disk is full; make it again when there is more room
+    than the site's reserve. To be called again and again.
+
+    Without any room PostgreSQL stops at its next checkpoint, and then nothing can be read either. What it writes while
+    the site refuses to save anything is little: the ballast lasts for days.
+    """
+    path = data_dir / BALLAST_FILE
+    free = shutil.disk_usage(data_dir).free
+    if path.exists():
+        if free < GIVEN_UP_BELOW_BYTES:
+            path.unlink()
+            say(f"The disk is full: {size_bytes // 2**20} MiB were kept for this. Make room.")
+        return
+    if free <= reserve_bytes + 2 * size_bytes:
+        return
+    file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+    try:
+        os.posix_fallocate(file, 0, size_bytes)
+    except OSError:
+        # Filled in this very moment. Half a ballast is none.
+        path.unlink()
+    finally:
+        os.close(file)
