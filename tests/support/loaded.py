@@ -1,4 +1,4 @@
-"""A program of a Procfile that is a module of Python."""
+"""A program of a Procfile that is a module of Python: it writes its name to a file that its environment names."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import time
 from pathlib import Path
 
 if __name__ == "__main__":
-    print(Path(sys.argv[0]).name, os.environ["ADDED"], flush=True)
+    Path(os.environ["ADDED"]).write_text(sys.argv[0])
     time.sleep(1000)

@@ -40,7 +40,7 @@ def test_they_run_what_the_procfile_runs() -> None:
         if manifest["kind"] == "Deployment"
     }
     # In the image the address is a variable of the environment.
-    assert run["web"] == shlex.split(commands["web"].replace(" --host $HOST --port $PORT", ""))
+    assert run["web"] == shlex.split(commands["web"].replace(" --bind $HOST:$PORT", ""))
     assert run["worker"] == shlex.split(commands["worker"])
     assert run["scheduler"] == shlex.split(commands["beat"])
 
