@@ -11,6 +11,7 @@ from retrieval.jobs.sweep import sweep_all
 from retrieval.reconciliation import runs
 from retrieval.sources import runs as source_runs
 from retrieval.sources.runs import sync
+from retrieval.webhooks import deliver
 
 
 @shared_task
@@ -28,6 +29,11 @@ def resume_draft(draft_id: int) -> None:
 @shared_task
 def sync_source(run_id: int) -> None:
     sync(run_id, takes_turns=True)
+
+
+@shared_task
+def deliver_webhook(delivery_id: int) -> None:
+    deliver(delivery_id)
 
 
 @shared_task

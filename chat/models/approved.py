@@ -4,13 +4,14 @@ from datetime import date
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import VectorField
 
 from retrieval.models import Collection, Document
+from retrieval.models.webhook import Webhook, announce
 
 
 class ApprovedAnswer(models.Model):
@@ -94,7 +95,10 @@ class ApprovedAnswer(models.Model):
         """Flag it, unless a flag stands already that says as much."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
-            type(self).objects.filter(pk=self.pk).update(**values)
+            with transaction.atomic():
+                type(self).objects.filter(pk=self.pk).update(**values)
+                about = {"approved_answer": self.pk, "question": self.question, "collection": self.collection.slug}
+                announce(Webhook.Event.APPROVED_FLAGGED, {**about, "flag": str(flag)})
             self.flag = flag
 
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from django.db import models
+from typing import Any
+
+from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.answer import Answer
+from retrieval.models.webhook import Webhook, announce
 
 
 class Feedback(models.Model):
@@ -32,3 +35,11 @@ class Feedback(models.Model):
 
     def __str__(self) -> str:
         return "+" if self.helpful else "-"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if not self.helpful:
+                said = {"reason": self.reason, "comment": self.comment}
+                asked = {"answer": str(self.answer_id), "question": self.answer.question}
+                announce(Webhook.Event.ANSWER_DISLIKED, {**asked, **said})

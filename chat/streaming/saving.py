@@ -25,6 +25,7 @@ from chat.types import Completed, Failed, Searched
 from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json
 from retrieval.dense.calibration import uncalibrated_embedder
+from retrieval.models.webhook import Webhook, announce
 from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,10 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
             answer=answer, attempt=answer.attempts, sequence=record.sequence, name=name, payload=payload
         )
         store([*events, last])
+        if answer.status == Answer.Status.COMPLETED and answer.refused and not is_approved:
+            collection = answer.conversation.collection
+            gap = {"answer": str(answer.pk), "question": answer.question}
+            announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
         if answer.status == Answer.Status.COMPLETED:
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count(answer)

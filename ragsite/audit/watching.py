@@ -76,6 +76,7 @@ WATCHED = (
         values=("collection_id", "kind", "interval_minutes", "is_paused"),
         names=("name", "options", "secret"),
     ),
+    Watched("retrieval.Webhook", "webhook", values=("is_active", "events"), names=("address", "secret")),
     Watched("retrieval.Draft", "draft", values=("status", "override")),
     Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
     Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),

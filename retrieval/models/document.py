@@ -5,13 +5,14 @@ from pathlib import PurePath
 from typing import Any
 
 from django.contrib.postgres.indexes import GinIndex
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.ingest.left_out import tell
 from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
+from retrieval.models.webhook import Webhook, announce
 from retrieval.rights.narrowing import is_narrowed, readers_for, seen_by
 
 
@@ -121,6 +122,14 @@ class Document(Job):
 
     def __str__(self) -> str:
         return self.title or self.source
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        with transaction.atomic():
+            has_ended = super().end(status, error, **values)
+            if has_ended and status == self.FAILED:
+                names = {"source": self.source, "collection": self.collection.slug}
+                announce(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
+        return has_ended
 
     @property
     def notice(self) -> str:

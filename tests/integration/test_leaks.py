@@ -41,6 +41,8 @@ from retrieval.models import (
     SearchProfile,
     SearchProfileVersion,
     Source,
+    Webhook,
+    WebhookDelivery,
 )
 from tests.support.leaks import PEOPLE, QUESTIONS, VISITOR, World, begin_draft, build_world, judge, misspelt
 
@@ -298,6 +300,8 @@ MODELS: dict[str, Any] = {
     "evaluation_judgeusage": JudgeUsage,
     "mfa_authenticator": Authenticator,
     "ragsite_apikey": ApiKey,
+    "retrieval_webhook": Webhook,
+    "retrieval_webhookdelivery": WebhookDelivery,
     "ragsite_auditentry": AuditEntry,
     "ragsite_invitation": Invitation,
     "retrieval_chunk": Chunk,

@@ -1,0 +1,82 @@
+"""Addresses that are told of events, and each telling as a job with its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.jobs.job import Job, enqueue_on_commit
+
+
+class Webhook(models.Model):
+    """An address that gets the ``events`` it names. ``secret`` signs what is sent to it, and is kept encrypted."""
+
+    class Event(models.TextChoices):
+        ANSWER_DISLIKED = "answer.disliked", _("A reader found an answer unhelpful")
+        GAP_FOUND = "question.unanswered", _("The documents did not answer a question")
+        DOCUMENT_FAILED = "document.failed", _("A document could not be read")
+        APPROVED_FLAGGED = "approved_answer.flagged", _("An approved answer was flagged")
+
+    address = models.URLField(_("address"), max_length=1000)
+    secret = models.TextField(_("secret"), editable=False)
+    events = ArrayField(models.CharField(max_length=40, choices=Event), verbose_name=_("events"))
+    is_active = models.BooleanField(_("active"), default=True)
+    created_at = models.DateTimeField(_("added"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("webhook")
+        verbose_name_plural = _("webhooks")
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class WebhookDelivery(Job):
+    """One event for one address: ``payload`` is what is sent, ``response_status`` what the last attempt got."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        RUNNING = "running", _("being sent")
+        DONE = "done", _("delivered")
+        FAILED = "failed", _("failed")
+
+    TASK = "retrieval.tasks.deliver_webhook"
+    WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
+    # With the pauses of jobs, the last attempt is two hours after the first.
+    MOST_ATTEMPTS = 8
+
+    webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", verbose_name=_("webhook"))
+    event = models.CharField(_("event"), max_length=40)
+    payload = models.JSONField(_("payload"))
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.WAITING)
+    response_status = models.PositiveSmallIntegerField(_("response"), null=True, blank=True)
+    created_at = models.DateTimeField(_("happened"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("ended"), null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("webhook delivery")
+        verbose_name_plural = _("webhook deliveries")
+
+    def __str__(self) -> str:
+        return f"{self.event} #{self.pk}"
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        return super().end(status, error, finished_at=timezone.now(), **values)
+
+
+def announce(event: str, payload: Mapping[str, Any]) -> int:
+    """Have the event sent to every active webhook that names it; returns to how many.
+
+    Call it in the transaction that saves what happened: both are kept, or neither is.
+    """
+    hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
+    rows = [WebhookDelivery(webhook=hook, event=event, payload=dict(payload)) for hook in hooks]
+    WebhookDelivery.objects.bulk_create(rows)
+    enqueue_on_commit(WebhookDelivery, [row.pk for row in rows])
+    return len(rows)

@@ -1,0 +1,110 @@
+"""Signed events for other programs, in the form of Standard Webhooks (standardwebhooks.com).
+
+A delivery is a row that is its own job: one that a worker was killed over is sent again, so a receiver may get it twice
+and knows it by its id.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.dispatch import receiver
+from django.utils import timezone
+
+from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.exceptions import LeaseLost, RetrievalError
+from retrieval.jobs.heartbeat import heartbeat
+from retrieval.jobs.lease import acquire
+from retrieval.jobs.sweep import sweeping
+from retrieval.models import Webhook, WebhookDelivery
+from retrieval.sources.network import Client
+from retrieval.sources.protocol import AddressRefused
+
+logger = logging.getLogger(__name__)
+
+PURPOSE = "retrieval.webhooks"
+PREFIX = "whsec_"
+REQUEST_SECONDS = 15.0
+RESPONSE_BYTES = 2**20
+KEPT_FOR = timedelta(days=7)
+"""The log, which holds questions, after a delivery has ended."""
+
+
+def new_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def set_secret(webhook: Webhook, secret: str) -> None:
+    webhook.secret = encrypt(PURPOSE, secret)
+
+
+def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
+    """The header `webhook-signature`. A secret that is not `whsec_` and base64 is taken as its bytes."""
+    key = secret.encode()
+    if secret.startswith(PREFIX):
+        try:
+            key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+        except binascii.Error:
+            key = secret.encode()
+    digest = hmac.new(key, f"{delivery}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def deliver(delivery_id: int) -> WebhookDelivery | None:
+    """The delivery, after one attempt; None when there was nothing to lease.
+
+    It is DONE after an answer of 2xx, FAILED when another attempt cannot help, else WAITING for the next one.
+    """
+    rows = WebhookDelivery.unfinished().select_related("webhook")
+    delivery = acquire(rows, delivery_id, status=WebhookDelivery.RUNNING)
+    if delivery is None:
+        return None
+    try:
+        with heartbeat(delivery):
+            status = _send(delivery)
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except (AddressRefused, SecretUnreadable) as error:
+        delivery.end(WebhookDelivery.FAILED, str(error))
+    except RetrievalError as error:
+        delivery.retry(str(error))
+    else:
+        delivery.write(response_status=status)
+        if 200 <= status < 300:
+            delivery.end(WebhookDelivery.Status.DONE)
+        else:
+            delivery.retry(f"The address answered {status}.")
+    delivery.refresh_from_db()
+    return delivery
+
+
+def _send(delivery: WebhookDelivery) -> int:
+    """The status of the answer. A redirect is an answer: what was signed for one address goes to no other."""
+    webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
+    event: dict[str, Any] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
+    body = json.dumps({**event, "data": delivery.payload}).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": name,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(decrypt(PURPOSE, webhook.secret), name, timestamp, body),
+    }
+    with Client(webhook.address, request_seconds=REQUEST_SECONDS) as client:
+        answer = client.request(
+            "POST", webhook.address, headers=headers, content=body, redirects=0, most_bytes=RESPONSE_BYTES
+        )
+    return answer.status
+
+
+@receiver(sweeping, dispatch_uid="retrieval.forget_deliveries")
+def _forget_old(**_options: Any) -> None:
+    WebhookDelivery.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()

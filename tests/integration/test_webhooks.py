@@ -1,0 +1,282 @@
+"""Webhooks: what is announced, how it is signed and sent, and that no process's end loses it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
+from retrieval import webhooks
+from retrieval.jobs.sweep import sweep, sweep_all
+from retrieval.models import Collection, Document, Webhook, WebhookDelivery
+from retrieval.models.webhook import announce
+from tests.support.site import SiteProcess, wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EVENT = Webhook.Event.DOCUMENT_FAILED
+QUESTION = "What is the boiling point of tungsten hexafluoride?"
+
+
+class Receiver:
+    """A program that is told of events: ``requests`` are those it got, with their bodies."""
+
+    def __init__(self) -> None:
+        self.status, self.location = 204, ""
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                receiver.may_answer.wait(60)
+                self.send_response(receiver.status)
+                if receiver.location:
+                    self.send_header("Location", receiver.location)
+                self.end_headers()
+
+            def log_message(self, *_arguments: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/events"
+
+    def close(self) -> None:
+        self.may_answer.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[Receiver]:
+    settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
+    started = Receiver()
+    yield started
+    started.close()
+
+
+def add(address: str, *events: str, secret: str = "") -> Webhook:
+    webhook = Webhook(address=address, events=list(events or Webhook.Event))
+    webhooks.set_secret(webhook, secret or webhooks.new_secret())
+    webhook.save()
+    return webhook
+
+
+def announced() -> list[tuple[str, dict[str, Any]]]:
+    return [(row.event, row.payload) for row in WebhookDelivery.objects.order_by("pk")]
+
+
+def delivered(webhook: Webhook) -> WebhookDelivery:
+    """One event, after one attempt to send it."""
+    announce(EVENT, {"document": 7})
+    row = webhook.deliveries.get()
+    webhooks.deliver(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+# What is announced ---------------------------------------------------------------------------------------------------
+
+
+def test_only_active_webhooks_are_told_and_only_what_they_name() -> None:
+    wanted = add("https://a.example/", EVENT)
+    add("https://b.example/", Webhook.Event.GAP_FOUND)
+    Webhook.objects.filter(pk=add("https://c.example/", EVENT).pk).update(is_active=False)
+    assert announce(EVENT, {"document": 7}) == 1
+    assert WebhookDelivery.objects.get().webhook == wanted
+
+
+def test_what_is_undone_is_not_announced() -> None:
+    add("https://a.example/")
+    with transaction.atomic():
+        assert announce(EVENT, {"document": 7}) == 1
+        transaction.set_rollback(True)
+    assert announced() == []
+
+
+def test_a_document_that_cannot_be_read(collection: Collection, ingest: Callable[..., Document]) -> None:
+    add("https://a.example/")
+    document = ingest(collection, "broken.pdf", b"%PDF-1.7 broken")
+    [(event, payload)] = announced()
+    assert (event, document.status) == ("document.failed", Document.Status.FAILED)
+    assert payload == {
+        "document": document.pk, "source": "broken.pdf", "collection": "library", "error": document.error
+    }  # fmt: skip
+
+
+def test_a_question_that_is_not_answered_and_a_dislike(
+    collection: Collection, ingest: Callable[..., Document], client: Client
+) -> None:
+    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    add("https://a.example/")
+    ask = {"question": "How heavy is the pump?"}
+    answered = client.post("/api/v1/ask/", ask, content_type="application/json").json()
+    refused = client.post("/api/v1/ask/", {"question": QUESTION}, content_type="application/json").json()
+    assert (answered["refused"], refused["refused"]) == (False, True)
+    gap = {"answer": refused["answer_id"], "question": QUESTION, "collection": None}
+    assert announced() == [("question.unanswered", gap)]
+    for helpful in (True, False):
+        rated = {"helpful": helpful, **({} if helpful else {"reason": "wrong", "comment": "It is 3.5 kg."})}
+        url = f"/api/v1/answers/{answered['answer_id']}/feedback/"
+        assert client.post(url, rated, content_type="application/json").status_code < 300
+    said = {"answer": answered["answer_id"], "question": ask["question"], "reason": "wrong", "comment": "It is 3.5 kg."}
+    assert announced()[1:] == [("answer.disliked", said)]
+
+
+def test_an_approved_answer_that_is_flagged(collection: Collection) -> None:
+    add("https://a.example/", Webhook.Event.APPROVED_FLAGGED)
+    approved = ApprovedAnswer.objects.create(question="How heavy?", text="3450 grams [1].", collection=collection)
+    conversation = Conversation.objects.create(title="How heavy?")
+    answer = Answer.objects.create(conversation=conversation, question="How heavy?", approved=approved)
+    for _ in range(2):
+        Feedback.objects.update_or_create(answer=answer, defaults={"helpful": False})
+    about = {"approved_answer": approved.pk, "question": "How heavy?", "collection": "library", "flag": "unhelpful"}
+    assert announced() == [("approved_answer.flagged", about)]
+
+
+# How it is sent ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("secret", ["", "a secret of somebody's own", "whsec_not base64"])
+def test_what_is_sent_is_signed(receiver: Receiver, secret: str) -> None:
+    secret = secret or webhooks.new_secret()
+    webhook = add(receiver.url, secret=secret)
+    assert secret not in webhook.secret
+    row = delivered(webhook)
+    assert (row.status, row.response_status, row.attempts) == ("done", 204, 1)
+    [(headers, body)] = receiver.requests
+    assert json.loads(body) == {
+        "type": "document.failed", "timestamp": row.created_at.isoformat(), "data": {"document": 7}
+    }  # fmt: skip
+    # As standardwebhooks.com says it, for a receiver that has the secret.
+    is_form = secret.startswith("whsec_") and " " not in secret
+    key = base64.b64decode(secret.removeprefix("whsec_")) if is_form else secret.encode()
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    digest = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{digest}"
+    assert abs(int(headers["webhook-timestamp"]) - timezone.now().timestamp()) < 60
+    assert headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver: Receiver, status: int) -> None:
+    receiver.status, receiver.location = status, receiver.url if status == 302 else ""
+    row = delivered(add(receiver.url))
+    assert (row.status, row.response_status, row.attempts) == ("waiting", status, 1)
+    assert row.error == f"The address answered {status}."
+    assert row.retry_at is not None
+    assert row.retry_at > timezone.now() + timedelta(seconds=5)
+    assert len(receiver.requests) == 1
+    pauses = []
+    while row.status == "waiting":
+        WebhookDelivery.objects.update(retry_at=None)
+        webhooks.deliver(row.pk)
+        row.refresh_from_db()
+        pauses += [row.retry_at - timezone.now()] if row.retry_at else []
+    assert pauses == sorted(pauses)
+    assert (row.status, row.attempts, len(receiver.requests)) == ("failed", 8, 8)
+    assert len({headers["webhook-id"] for headers, _body in receiver.requests}) == 1
+
+
+def test_nothing_is_sent_inside_the_sites_own_network(receiver: Receiver, settings: Any) -> None:
+    settings.SOURCE_PRIVATE_HOSTS = []
+    row = delivered(add(receiver.url))
+    assert (row.status, row.attempts, receiver.requests) == ("failed", 1, [])
+    assert "SOURCE_PRIVATE_HOSTS" in row.error
+
+
+def test_a_machine_that_is_away_is_asked_again(receiver: Receiver) -> None:
+    receiver.close()
+    row = delivered(add(receiver.url))
+    assert row.status == "waiting"
+    assert "cannot be reached" in row.error
+
+
+def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver: Receiver, tmp_path: Path) -> None:
+    receiver.may_answer.clear()
+    webhook = add(receiver.url)
+    announce(EVENT, {"document": 7})
+    row = webhook.deliveries.get()
+    code = f"from retrieval.webhooks import deliver; deliver({row.pk})"
+    process = SiteProcess(["django", "shell", "-c", code], tmp_path / "log", SOURCE_PRIVATE_HOSTS="127.0.0.1")
+    wait_until(lambda: receiver.requests, 60, "the first request")
+    process.kill()
+    receiver.may_answer.set()
+    assert webhooks.deliver(row.pk) is None
+    # The worker is taken for dead when it was silent for long.
+    WebhookDelivery.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert sweep(WebhookDelivery) == 1
+    webhooks.deliver(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.attempts) == ("done", 2)
+    first, second = (headers["webhook-id"] for headers, _body in receiver.requests)
+    assert first == second
+
+
+def test_the_log_is_kept_for_a_week(receiver: Receiver) -> None:
+    row = delivered(add(receiver.url))
+    sweep_all()
+    assert WebhookDelivery.objects.filter(pk=row.pk).exists()
+    WebhookDelivery.objects.update(finished_at=timezone.now() - timedelta(days=8))
+    sweep_all()
+    assert not WebhookDelivery.objects.filter(pk=row.pk).exists()
+
+
+# Admin ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_admin_adds_one_and_sends_a_test(receiver: Receiver, client: Client) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    form = {"address": receiver.url, "events": ["document.failed", "answer.disliked"], "is_active": "on"}
+    page = client.post("/admin/retrieval/webhook/add/", {**form, "new_secret": ""}, follow=True).content.decode()
+    webhook = Webhook.objects.get()
+    assert webhook.events == form["events"]
+    secret = webhooks.decrypt(webhooks.PURPOSE, webhook.secret)
+    assert secret in page
+    change = f"/admin/retrieval/webhook/{webhook.pk}/change/"
+    client.post(change, {**form, "events": ["document.failed"], "new_secret": ""})
+    changed = Webhook.objects.get()
+    assert (changed.events, changed.secret) == (["document.failed"], webhook.secret)
+    assert secret not in client.get(change).content.decode()
+    chosen = {"action": "send_test", "_selected_action": [webhook.pk]}
+    assert client.post("/admin/retrieval/webhook/", chosen).status_code == 302
+    row = WebhookDelivery.objects.get()
+    webhooks.deliver(row.pk)
+    assert json.loads(receiver.requests[0][1])["type"] == "test"
+    log = client.get("/admin/retrieval/webhookdelivery/").content.decode()
+    assert "delivered" in log
+    chosen = {"action": "send_again", "_selected_action": [row.pk]}
+    assert client.post("/admin/retrieval/webhookdelivery/", chosen).status_code == 302
+    row.refresh_from_db()
+    assert (row.status, row.attempts) == ("waiting", 0)
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://a.example/", "http://127.0.0.2/", "http://nowhere.invalid/", "https://a:b@c/"]
+)
+def test_an_address_that_nothing_could_be_sent_to_is_not_saved(
+    receiver: Receiver, client: Client, address: str
+) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    form = {"address": address, "events": ["document.failed"], "is_active": "on", "new_secret": ""}
+    response = client.post("/admin/retrieval/webhook/add/", form)
+    assert response.context["errors"]
+    assert not Webhook.objects.exists()
