@@ -1,7 +1,7 @@
-"""Checks that are asked within a deadline, whatever hangs.
+"""Runs health checks within a deadline, even if a server hangs.
 
-Checks that share what may hang (the database, say) run one after another in one thread. A round that hangs is joined by
-the probes that come later, so that there is never more than one thread and one connection for each group.
+Checks that depend on the same server form a group and run one after another in one thread. While a round hangs, later
+probes wait for the same round, so a group never has more than one thread and one connection.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from retrieval.resilience.timeouts import statements_within
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# What libpq takes at least. Longer than the deadline, which does not wait for it.
+# The least that libpq accepts. It is longer than the deadline, which does not wait for it.
 CONNECT_TIMEOUT_SECONDS = 2
-# A round that is this old has lost its server: its connection is cut, so that the next round begins with a new one.
+# A round of this age is given up: its connection is closed, so that the next round opens a new one.
 ABANDONED_SECONDS = 10.0
-# What a probe remembers of a check that costs something: a remote embedder is not to be paid for every few seconds.
+# How long the finding of an expensive check is kept: a remote embedder may cost money for each call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
-# Of one statement of a check; less than the deadline of all of them.
+# For each statement of a check; less than the deadline.
 STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
@@ -58,7 +58,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding holds for a while; one probe at a time asks anew."""
+    """A check whose finding is kept for a while."""
 
     check: Callable[[], Finding]
     finding: Finding | None = None
@@ -77,7 +77,7 @@ class Remembered:
 
 
 def ask_in_database(check: Check) -> Check:
-    """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
+    """``check`` in a transaction with a statement timeout."""
 
     @wraps(check)
     def check_with_timeout() -> Finding:
@@ -107,7 +107,7 @@ class Round:
                     continue
                 try:
                     self.findings[name] = check()
-                except Exception:  # a probe tells what is wrong instead of going wrong
+                except Exception:  # any error of a check is a finding
                     logger.exception("The readiness check %s failed.", name)
                     self.findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
@@ -117,11 +117,11 @@ class Round:
             self.done.set()
 
     def abandon(self) -> None:
-        """Cut the connection, so that a thread that waits for a silent server ends."""
+        """Close the connection, which ends a thread that waits for a silent server."""
         with self.lock:
             link = self.connection.connection if self.connection is not None else None
             if link is None:
-                return  # connecting has a time limit of its own
+                return  # it is still connecting, which has a timeout
             logger.warning("The database has not answered a readiness check for %.0f s.", ABANDONED_SECONDS)
             try:
                 with socket.socket(fileno=os.dup(link.fileno())) as line:
@@ -131,9 +131,9 @@ class Round:
 
 
 class CheckGroup:
-    """Checks that run one after another, in one thread at a time; ``hung`` is how bad it is when one does not answer.
+    """Checks that run one after another in one thread. ``hung`` is the state of a check that does not answer.
 
-    The checks are looked up in ``known`` each time, by name.
+    The checks are looked up in ``known`` by name at each round.
     """
 
     def __init__(
@@ -146,11 +146,11 @@ class CheckGroup:
         self._round: Round | None = None
 
     def begin(self) -> Round:
-        """A round under way: a new one, unless the last one has not come to its end."""
+        """The running round, or a new one."""
         with self._lock:
             if self._round is None or self._round.done.is_set():
                 self._round = Round({name: self._known[name] for name in self._names})
-                # A daemon, so that a hung server does not keep the process from ending.
+                # A daemon thread does not keep the process from ending.
                 threading.Thread(target=self._round.run, name="readiness", daemon=True).start()
             elif time.monotonic() - self._round.started > ABANDONED_SECONDS:
                 self._round.abandon()
@@ -160,15 +160,14 @@ class CheckGroup:
         """What the round has found by ``deadline`` (a time of the monotonic clock)."""
         of.done.wait(max(0.0, deadline - time.monotonic()))
         found = dict(of.findings)
-        silent = ""
-        for name in of.checks:
-            if name in found:
-                continue
-            if not silent:
-                found[name] = Finding(self._hung(), f"It did not answer within {DEADLINE_SECONDS:g} s.")
-            else:
-                found[name] = Finding(self._hung(), f"Not looked at: {silent} did not answer.")
-            silent = silent or name
+        silent = [name for name in of.checks if name not in found]
+        for name in silent:
+            found[name] = Finding(
+                self._hung(),
+                f"It did not answer within {DEADLINE_SECONDS:g} s."
+                if name == silent[0]
+                else f"Not looked at: {silent[0]} did not answer.",
+            )
         return found
 
 
@@ -183,7 +182,7 @@ def collect_findings(groups: Sequence[CheckGroup]) -> dict[str, Finding]:
 
 
 def dedicated_connection() -> BaseDatabaseWrapper:
-    """A connection for one thread, of no pool, that gives up on a silent server."""
+    """A connection outside the pool, with short timeouts."""
     described: dict[str, Any] = copy.deepcopy(connections.settings["default"])
     options = described["OPTIONS"]
     options.pop("pool", None)
