@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -97,23 +95,19 @@ def program(name: str) -> str:
 
 def on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     """A program on the site's database, as a command and its environment, which holds the password."""
-    described = {**connection.settings_dict}
-    described["OPTIONS"] = {key: value for key, value in described["OPTIONS"].items() if key != "pool"}
+    options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
     # As Django calls psql: options of the connection, and the database behind them.
-    psql, environment = DatabaseClient.settings_to_cmd_args_env(described, [])
-    return [program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments], os.environ | (
-        environment or {}
-    )
+    psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
+    command = [program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
+    return command, os.environ | (variables or {})
 
 
-@contextmanager
-def connect() -> Iterator[psycopg.Connection]:
-    """A connection of its own, outside Django's pool."""
+def connect() -> psycopg.Connection:
+    """A connection of its own, outside Django's pool, to be used in a `with` statement."""
     parameters = connection.get_connection_params()
     for ours in ("pool", "cursor_factory", "context"):
         parameters.pop(ours, None)
-    with psycopg.connect(**parameters) as link:
-        yield link
+    return psycopg.connect(**parameters)
 
 
 def _dump(snapshot_id: str, dump: Path) -> None:
