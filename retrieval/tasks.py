@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from retrieval import reconciliation
 from retrieval.drafts import lifecycle
 from retrieval.ingest import pipeline
 from retrieval.ingest.writing import reweigh
 from retrieval.jobs.sweep import sweep_all
-from retrieval.reconciliation import runs
 from retrieval.sources import runs as source_runs
 from retrieval.sources.runs import sync
 from retrieval.webhooks import deliver
@@ -43,7 +43,7 @@ def request_due_sources() -> None:
 
 @shared_task
 def reconcile(repair: bool = False) -> None:
-    runs.reconcile(repair=repair)
+    reconciliation.reconcile(repair=repair)
 
 
 @shared_task

@@ -11,10 +11,10 @@ from django.db.models import Count
 from bench.reliability.load import DRAFTED, UPLOADED, Ledger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
+from retrieval import reconciliation
 from retrieval.ingest.submission import requeue
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
-from retrieval.reconciliation import checks
-from retrieval.reconciliation.runs import reconcile
+from retrieval.reconciliation import reconcile
 
 
 @fresh_connection()
@@ -43,11 +43,11 @@ def files_left_behind() -> tuple[int, int]:
     A file is stored before its document is: a kill between the two leaves it to the nightly check.
     """
     before = len(_files() - _named())
-    young, checks.ORPHANED_AFTER = checks.ORPHANED_AFTER, timedelta(0)
+    young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
     try:
         reconcile(repair=True)
     finally:
-        checks.ORPHANED_AFTER = young
+        reconciliation.ORPHANED_AFTER = young
     return before, len(_files() - _named())
 
 
@@ -83,7 +83,8 @@ def _answers(ledger: Ledger) -> list[str]:
 def _agreement() -> list[str]:
     """What the site's own check finds, but for files that are too young to be told from an upload under way."""
     return [
-        f"{one.count} {checks.DESCRIPTIONS[one.kind]}, such as {', '.join(one.examples)}." for one in checks.check()
+        f"{one.count} {reconciliation.DESCRIPTIONS[one.kind]}, such as {', '.join(one.examples)}."
+        for one in reconciliation.check()
     ]
 
 
@@ -115,7 +116,7 @@ def _named() -> set[str]:
 
 def _files() -> set[str]:
     media = Path(settings.MEDIA_ROOT)
-    folder = media / checks.UPLOAD_FOLDER
+    folder = media / reconciliation.UPLOAD_FOLDER
     return {str(path.relative_to(media)) for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
 
 

@@ -25,7 +25,7 @@ from retrieval.distribution.cluster import nodes as cluster_nodes
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files
 from retrieval.models import Document, Draft, Embedder
-from retrieval.reconciliation.runs import last_counts
+from retrieval.reconciliation import last_counts
 from retrieval.resilience import breaker, disk
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod

@@ -27,7 +27,7 @@ from ragsite.readiness.queues import queues
 from ragsite.supervision import restarts
 from retrieval.distribution.cluster import nodes
 from retrieval.observability.metrics import latest_gauge
-from retrieval.reconciliation.runs import last_counts
+from retrieval.reconciliation import last_counts
 from retrieval.resilience import disk
 from retrieval.sources.states import count_states
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin, badge
 from retrieval.models import Collection, IndexCheck
-from retrieval.reconciliation.checks import DESCRIPTIONS, ProblemKind
+from retrieval.reconciliation import DESCRIPTIONS, ProblemKind
 from retrieval.rights.access import seen_whole_by
 
 

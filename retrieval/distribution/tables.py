@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
@@ -92,3 +92,23 @@ def _constraints(table: str, side: str, kinds: str) -> list[TableConstraint]:
             [table, list(kinds)],
         )
         return [TableConstraint(owner, name, tuple(columns), text) for owner, name, columns, text in cursor.fetchall()]
+
+
+_CLEAN = (
+    "SELECT count(gin_clean_pending_list(indexrelid::regclass)) FROM pg_index "
+    "JOIN pg_class ON pg_class.oid = indexrelid "
+    "JOIN pg_am ON pg_am.oid = relam WHERE amname = 'gin' AND indrelid = '%s'::regclass"
+)
+
+
+def clean_pending_lists() -> None:
+    """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
+    spread = is_distributed()
+    with connection.cursor() as cursor:
+        for table in DISTRIBUTED:
+            if not spread:
+                cursor.execute(_CLEAN % table)
+                continue
+            cursor.execute("SELECT result FROM run_command_on_shards(%s, %s) WHERE NOT success", [table, _CLEAN])
+            if failed := cursor.fetchone():
+                raise DatabaseError(failed[0])

@@ -8,28 +8,29 @@ that died resumes from there.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-from django.db.models import F
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models import F, ManyToOneRel, QuerySet
+from django.db.models.deletion import Collector
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from retrieval import gates
-from retrieval.drafts.changes import changes_of, collections_of, versions_of
-from retrieval.drafts.clearing import clear_next
 from retrieval.drafts.copying import copy_documents
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
+from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import lock_statistics, reweigh, settle
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.jobs.lease import acquire
-from retrieval.models import Collection, Document, Draft, Visibility
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -248,3 +249,102 @@ def _free_slug(slug: str, ending: str) -> str:
         slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
     )
     return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """By what a working copy differs from its collection: the sources of documents, in order."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def changes_of(draft: Draft) -> Changes:
+    """By what the working copy differs from the collection; nothing once it is cleared away."""
+    if draft.working_copy_id is None:
+        return Changes()
+    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
+    return Changes(
+        added=tuple(sorted(wanted.keys() - now.keys())),
+        changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
+        removed=tuple(sorted(now.keys() - wanted.keys())),
+    )
+
+
+def collections_of(draft: Draft) -> QuerySet[Collection]:
+    """The draft's collection and its working copy, as far as they are there."""
+    return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
+
+
+def versions_of(draft: Draft) -> list[int]:
+    """The states of the collection's and the working copy's passages."""
+    ids = (draft.collection_id, draft.working_copy_id or 0)
+    versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
+    return [versions.get(pk, 0) for pk in ids]
+
+
+def _contents(collection_id: int) -> dict[str, str]:
+    """A hash of all that makes a document what readers find, by its source."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT document.source, md5(row(document.content_hash, document.title, document.url, document.language,
+                document.metadata, document.status = 'failed', passages.digest)::text)
+            FROM retrieval_document AS document
+            LEFT JOIN (
+                SELECT document_id,
+                    md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
+                FROM retrieval_chunk WHERE collection_id = %(collection)s GROUP BY document_id
+            ) AS passages ON passages.document_id = document.id
+            WHERE document.collection_id = %(collection)s
+            """,
+            {"collection": collection_id},
+        )
+        return dict(cursor.fetchall())
+
+
+DOCUMENTS_A_STEP = 500
+
+
+def clear_next(working_copy: Collection) -> bool:
+    """Delete the next documents of the collection and all that is theirs; False when it has none left.
+
+    Must run inside a transaction. The first step empties the statistics: no reader meets the collection any more.
+    """
+    documents = list(
+        Document.objects.filter(collection=working_copy).order_by("pk").select_for_update()[:DOCUMENTS_A_STEP]
+    )
+    if not documents:
+        return False
+    statistics = lock_statistics(working_copy.pk)
+    statistics.chunks, statistics.total_length = 0, 0.0
+    statistics.version += 1
+    statistics.save()
+    Lexeme.objects.filter(collection=working_copy).delete()
+    ids = [document.pk for document in documents]
+    Chunk.objects.filter(document__in=ids).only("pk").delete()
+    _delete_related(documents)
+    with connection.cursor() as cursor:
+        # Not through the model, which tells of one document after the other.
+        cursor.execute("DELETE FROM retrieval_document WHERE id = ANY(%s)", [ids])
+    forget_documents(documents)
+    return True
+
+
+def _delete_related(documents: Sequence[Document]) -> None:
+    """Delete the rows that refer to the documents, or set them to refer to none, as `on_delete` of each relation says.
+
+    Files that came in one of the documents are documents of the working copy, and are deleted in a step of their own.
+    """
+    Document.objects.filter(parent__in=documents).update(parent=None)
+    collector = Collector(using=DEFAULT_DB_ALIAS)
+    # Hidden relations have `related_name="+"`.
+    for relation in Document._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ManyToOneRel) and relation.on_delete is not None:
+            rows = collector.related_objects(relation.related_model, [relation.field], documents)
+            relation.on_delete(collector, relation.field, rows, collector.using)
+    collector.delete()

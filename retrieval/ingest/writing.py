@@ -31,7 +31,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
 from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
 
-from retrieval.distribution.shards import clean_pending_lists
+from retrieval.distribution.tables import clean_pending_lists
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.lexical import fields
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics

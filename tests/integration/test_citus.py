@@ -26,7 +26,7 @@ from retrieval.distribution.cluster import count_vector_indexes, nodes
 from retrieval.exceptions import SearchUnavailable
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.reconciliation.checks import check
+from retrieval.reconciliation import check
 from retrieval.resilience.timeouts import statements_within
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search

@@ -18,7 +18,7 @@ from ragsite.readiness import checks, probes
 from retrieval import conf, sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
-from retrieval.reconciliation.runs import reconcile
+from retrieval.reconciliation import reconcile
 from retrieval.resilience import disk
 
 

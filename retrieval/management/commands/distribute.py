@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.distribution.cluster import nodes, shard_count, trouble
-from retrieval.distribution.distributing import plan
+from retrieval.distribution.cluster import nodes, plan, shard_count, trouble
 from retrieval.management.prepared import PreparedCommand
 from retrieval.management.progress import ProgressBar
 

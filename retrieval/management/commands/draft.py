@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from retrieval import gates
 from retrieval.drafts import lifecycle
-from retrieval.drafts.changes import changes_of
+from retrieval.drafts.lifecycle import changes_of
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Document, Draft

@@ -13,8 +13,7 @@ from django.core.management.base import CommandError
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Document
-from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency
-from retrieval.reconciliation.runs import reconcile
+from retrieval.reconciliation import DESCRIPTIONS, Inconsistency, reconcile
 
 
 class Command(PreparedCommand):

@@ -10,7 +10,7 @@ from bench.speed import search_corpus, search_speed
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection
-from retrieval.reconciliation.checks import check
+from retrieval.reconciliation import check
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -23,8 +23,7 @@ from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.folders import ingest_paths
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
-from retrieval.reconciliation.checks import ProblemKind, check
-from retrieval.reconciliation.runs import reconcile
+from retrieval.reconciliation import ProblemKind, check, reconcile
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod

@@ -20,8 +20,8 @@ from retrieval import gates
 from retrieval.admin import draft_page
 from retrieval.admin.documents.forms import DocumentForm
 from retrieval.drafts import lifecycle
-from retrieval.drafts.changes import changes_of
 from retrieval.drafts.editing import reason_not_to_change
+from retrieval.drafts.lifecycle import changes_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
 from retrieval.ingest import pipeline, submission

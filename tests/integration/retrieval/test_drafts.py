@@ -26,16 +26,15 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chat.models import Answer, Citation, Conversation
 from retrieval import conf, gates
 from retrieval.drafts import copying, lifecycle
-from retrieval.drafts.changes import Changes, changes_of
 from retrieval.drafts.editing import changing, reason_not_to_change
-from retrieval.drafts.lifecycle import DraftRefused
+from retrieval.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.reconciliation.checks import check
+from retrieval.reconciliation import check
 from retrieval.rights.access import everything, filters_for
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered

@@ -21,8 +21,8 @@ from ragsite.readiness.probes import Health
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.storage import document_files
 from retrieval.models import Collection, Document
-from retrieval.reconciliation.checks import ProblemKind, orphaned_files
-from retrieval.reconciliation.checks import check as check_indexes
+from retrieval.reconciliation import ProblemKind, orphaned_files
+from retrieval.reconciliation import check as check_indexes
 from tests.support.source_servers import S3Remote
 
 pytestmark = pytest.mark.django_db(transaction=True)

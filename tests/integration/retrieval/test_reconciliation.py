@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from retrieval import conf, tasks
+from retrieval import conf, reconciliation, tasks
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
 from retrieval.ingest.writing import rewrite_questions
@@ -30,9 +30,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.reconciliation import checks, runs
-from retrieval.reconciliation.checks import ProblemKind, check
-from retrieval.reconciliation.runs import last_counts, reconcile
+from retrieval.reconciliation import ProblemKind, check, last_counts, reconcile
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
@@ -361,16 +359,16 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 def test_writers_and_repair_take_turns(library: Collection, ingest: Callable[..., Document]) -> None:
     """A document that arrives between the check and the repair is counted, not counted away."""
     miscount_passages()
-    original = checks.check
+    original = reconciliation.check
 
-    def check_then_write() -> list[checks.Inconsistency]:
+    def check_then_write() -> list[reconciliation.Inconsistency]:
         found = original()
         if not Document.objects.filter(source="late.md").exists():
             ingest(library, "late.md", "A pump that came late.")
         return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(runs, "check", check_then_write)
+        patched.setattr(reconciliation, "check", check_then_write)
         reconcile(repair=True)
     assert check() == []
     assert CollectionStatistics.objects.get(pk=library.pk).chunks == library.chunks.count()
@@ -436,7 +434,7 @@ def test_the_result_is_kept_for_those_who_look(library: Collection) -> None:
 
 
 def test_only_the_last_checks_are_kept(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "CHECKS_KEPT", 2)
+    monkeypatch.setattr(reconciliation, "CHECKS_KEPT", 2)
     for _ in range(4):
         reconcile()
     assert IndexCheck.objects.count() == 2
