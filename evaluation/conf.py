@@ -80,7 +80,6 @@ def numbers_make_sense(**_: Any) -> list[CheckMessage]:
     requirements = {
         "JUDGE_SAMPLE_RATE must lie between 0 and 1.": 0 <= settings.JUDGE_SAMPLE_RATE <= 1,
         "JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.": settings.JUDGE_DAILY_BUDGET_TOKENS >= 0,
-        "JUDGE_TIMEOUT_SECONDS must be positive.": settings.JUDGE_TIMEOUT_SECONDS > 0,
         f"JUDGE_RESPONSE_FORMAT is {settings.JUDGE_RESPONSE_FORMAT!r}; it must be one of {formats}.": (
             settings.JUDGE_RESPONSE_FORMAT in RESPONSE_FORMATS
         ),

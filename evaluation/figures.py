@@ -5,7 +5,6 @@ Templates have Django's own filters for it. What machines read, such as JSON, CS
 
 from __future__ import annotations
 
-import math
 from datetime import date
 
 from django.utils.formats import date_format, number_format
@@ -27,19 +26,6 @@ def whole(value: float) -> str:
 def percent(share: float, digits: int, *, signed: bool = False) -> str:
     """The share in percent, with exactly so many digits after the point."""
     return f"{fixed(100 * share, digits, signed=signed)}%"
-
-
-def significant(value: float, digits: int, *, signed: bool = False) -> str:
-    """The number rounded to at most so many digits that say something: 1,230 and 0.0123 of 1234.5 and 0.012345.
-
-    Raises: ValueError for NaN and the infinities.
-    """
-    if not math.isfinite(value):
-        raise ValueError(f"{value} has no digits.")
-    rounded = f"{abs(value):.{digits - 1}e}"
-    power = int(rounded.partition("e")[2])
-    text = f"{float(rounded):.{max(0, digits - 1 - power)}f}"
-    return _write(value, text.rstrip("0").rstrip(".") if "." in text else text, signed=signed)
 
 
 def day_and_month(day: date) -> str:

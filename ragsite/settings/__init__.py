@@ -23,7 +23,10 @@ SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+# Forms are sent from the site's own pages; a name with a dot in front stands for all below it.
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
+]
 ROOT_URLCONF = "ragsite.urls"
 ASGI_APPLICATION = "ragsite.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

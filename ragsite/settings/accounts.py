@@ -27,9 +27,9 @@ EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_PORT = env.integer("EMAIL_PORT", 587)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
-# TLS from the first byte is what port 465 is for; on other ports STARTTLS, unless EMAIL_USE_TLS=false.
+# Port 465 is for TLS from the first byte, port 25 for servers within the own network; on other ports STARTTLS.
 EMAIL_USE_SSL = EMAIL_PORT == 465
-EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", not EMAIL_USE_SSL)
+EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
 EMAIL_SUBJECT_PREFIX = "[Ragsite] "

@@ -25,9 +25,7 @@ if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
             "endpoint_url": env.text("FILES_S3_ENDPOINT", "") or None,
-            # Without keys, what the machine has: a role, AWS_ACCESS_KEY_ID, ~/.aws. The region is AWS_DEFAULT_REGION.
-            "access_key": env.text("FILES_S3_ACCESS_KEY", "") or None,
-            "secret_key": env.text("FILES_S3_SECRET_KEY", "") or None,
+            # Keys and region are what the machine has: a role, AWS_ACCESS_KEY_ID and its like, or ~/.aws.
         },
     }
 # Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.

@@ -39,7 +39,6 @@ def workers(django_db_setup: None, _judge: JudgeServer, tmp_path_factory: pytest
         tmp_path_factory.mktemp("workers"),
         JUDGE_BASE_URL=_judge.url,
         JUDGE_MODEL="tiny-judge",
-        JUDGE_TIMEOUT_SECONDS="20",
         # Whatever the environment says, a worker's DeepEval is mute.
         DEEPEVAL_TELEMETRY_OPT_OUT="0",
     )
