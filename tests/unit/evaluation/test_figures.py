@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import date
 
 import pytest
@@ -69,9 +68,3 @@ def test_dutch_has_the_digits_of_english(value: float, digits: int) -> None:
         english = fixed(value, digits)
     with translation.override("nl"):
         assert fixed(value, digits) == english.translate(swapped)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_has_no_digits_is_refused(value: float) -> None:
-    with pytest.raises(ValueError, match="has no digits"):
-        significant(value, 3)
