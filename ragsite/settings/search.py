@@ -69,7 +69,7 @@ if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
 # None unless asked for: each passage of every document costs a call.
 QUESTION_GENERATOR: dict[str, Any] | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
-    QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_model.ModelQuestions", **_MODEL)
+    QUESTION_GENERATOR = _backend("retrieval.ingest.model_questions.ModelQuestions", **_MODEL)
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
 RERANKERS: dict[str, dict[str, Any]] = {}

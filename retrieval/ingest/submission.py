@@ -15,20 +15,52 @@ from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from retrieval import conf
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, FilesUnavailable
 from retrieval.ingest import formats
+from retrieval.ingest.chunking import chunker
 from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.extraction.types import Member
-from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
 from retrieval.jobs.job import enqueue_on_commit
-from retrieval.models import Collection, Document, Source
+from retrieval.models import Collection, Document, DocumentText, Embedder, Source
 from retrieval.resilience import disk
+from retrieval.text.blocks import BLOCKS_VERSION
+from retrieval.text.terms import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
     from django.db.models import QuerySet
+
+
+def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
+    """Fingerprint of all that shapes a passage beside its own text: passages with another fingerprint are made anew."""
+    parts = (
+        chunker.CHUNKER_VERSION,
+        BLOCKS_VERSION,
+        ANALYSIS_VERSION,
+        1,  # what was kept of token vectors until version 0.2: without it all documents would be read again
+        embedder.name,
+        document.collection.text_search_configuration,
+        title,
+        # A model's questions are worth another reading.
+        *([generator.name] if (generator := conf.question_generator()) else []),
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def is_current(document: Document) -> bool:
+    """Whether the document's passages were made the way they would be made now."""
+    embedder = Embedder.objects.filter(is_active=True).first()
+    if embedder is None:
+        return False
+    return DocumentText.objects.filter(
+        pk=document.pk,
+        content_hash=document.content_hash,
+        recipe=compute_fingerprint(document, document.title, embedder),
+    ).exists()
+
 
 logger = logging.getLogger(__name__)
 

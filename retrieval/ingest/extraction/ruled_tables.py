@@ -53,9 +53,8 @@ class RuledLines:
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
     """The tables that rules set off; no line stands in two of them."""
     tables: list[FoundTable] = []
-    left = list(lines)
+    rows = find_rows(lines)
     for level, upright in _find_regions(rules):
-        rows = find_rows(left)
         inside = _rows_within(rows, level, upright)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
@@ -63,7 +62,7 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
         if table is not None and _is_table(table):
             tables.append(table)
             taken = {id(line) for line in table.lines}
-            left = [line for line in left if id(line) not in taken]
+            rows = find_rows([line for row in rows for line in row.lines if id(line) not in taken])
     return tables
 
 

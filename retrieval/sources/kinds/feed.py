@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 from django import forms
@@ -12,6 +11,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.sources.kinds.wikis import as_page
 from retrieval.sources.network import HttpConnector, check_item, check_listing, join
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
@@ -42,7 +42,7 @@ class FeedConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
         super().__init__(options, cursor, number)
-        self._entries: dict[str, str] = {}
+        self._entries: dict[str, Fetched] = {}
 
     def list_items(self) -> Iterator[RemoteItem]:
         import feedparser
@@ -64,30 +64,23 @@ class FeedConnector(HttpConnector):
                 continue
             title = str(entry.get("title") or key)
             parts = [each.get("value", "") for each in entry.get("content", [])] or [entry.get("summary", "")]
-            self._entries[key] = _as_page(title, "\n".join(parts))
-            told = f"{entry.get('updated', '')}\n{entry.get('published', '')}\n{link}\n{self._entries[key]}"
+            self._entries[key] = as_page(title, "\n".join(parts))
+            told = f"{entry.get('updated', '')}\n{entry.get('published', '')}\n{link}\n{title}\n{parts}"
             fingerprint = hashlib.sha256(told.encode()).hexdigest()
             yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
         if self.options.get("content") == "entry" or not item.url:
-            return Fetched(self._entries[item.key].encode(), media_type="text/html")
+            return self._entries[item.key]
         response = self._client.get(item.url, headers=validators)
         try:
             check_item(response, item.name)
         except ItemGone:
             # The page is away, the entry is there.
-            return Fetched(self._entries[item.key].encode(), media_type="text/html")
+            return self._entries[item.key]
         if response.is_unchanged:
             return UNCHANGED
         return Fetched(response.body, media_type=response.media_type, validators=response.validators)
-
-
-def _as_page(title: str, content: str) -> str:
-    return (
-        f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
-        f"<body><h1>{escape(title)}</h1>{content}</body></html>"
-    )
 
 
 KIND = SourceKind(

@@ -241,7 +241,7 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
 ) -> None:
     with completion_server() as server:
         settings.QUESTION_GENERATOR = {
-            "BACKEND": "retrieval.ingest.questions.by_model.ModelQuestions",
+            "BACKEND": "retrieval.ingest.model_questions.ModelQuestions",
             "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
         }
         server.content = '{"questions": ["How much annual vacation is there?"]}'

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from retrieval.ingest.questions import by_model
-from retrieval.ingest.questions.by_model import ModelQuestions
+from retrieval.ingest import model_questions
+from retrieval.ingest.model_questions import ModelQuestions
 from retrieval.observability.metrics import QUESTION_FAILURES
 from tests.support.completion_server import CompletionServer, completion_server
 
@@ -102,12 +102,12 @@ def test_a_model_that_is_down_is_not_asked_for_every_passage(
     with caplog.at_level(logging.WARNING):
         for _ in range(20):
             assert generator.generate(TEXT, [], "en") == []
-    assert len(server.requests) == by_model.FAILURES_IN_A_ROW
+    assert len(server.requests) == model_questions.FAILURES_IN_A_ROW
     assert QUESTION_FAILURES._value.get() == before + 20
     assert "HTTP 503" in caplog.text
     assert "left alone for 60 s" in caplog.text
     server.status, server.content = 200, asked("How heavy?")
-    monkeypatch.setattr(generator._breaker, "_clock", lambda: time.monotonic() + by_model.PAUSE_SECONDS)
+    monkeypatch.setattr(generator._breaker, "_clock", lambda: time.monotonic() + model_questions.PAUSE_SECONDS)
     assert generator.generate(TEXT, [], "en") == ["How heavy?"]
 
 

@@ -244,6 +244,41 @@ def test_merged_cells_of_a_grid_stand_in_each_row_and_column(make_pdf: MakePdf) 
     ]
 
 
+WRAPPED = [
+    ["Name", "Distance", "Where", "Remark"],
+    ["Seppo", "20.15", "Turku,", "none"],
+    ["Matti", "20.04", "Oulu", "wind"],
+]
+WRAPPED_AS_MARKDOWN = [
+    "| Name | Distance | Where | Remark |",
+    "| --- | --- | --- | --- |",
+    "| Seppo | 20.15 | Turku, Finland | none |",
+    "| Matti | 20.04 | Oulu | wind |",
+    "| Bo | 20.09 | Espoo | none |",
+]
+
+
+@pytest.mark.parametrize("drawn", ["a rule a row", "shades", "nothing"])
+def test_a_cell_of_two_lines_is_one_cell(make_pdf: MakePdf, drawn: str) -> None:
+    """The other cells of its row stand at its middle, as browsers print them."""
+    places, tops = (60.0, 200.0, 320.0, 420.0), [700.0, 676.0, 646.0, 622.0]
+    runs: list[tuple[float, float, float, str] | str] = []
+    for at, row in enumerate([*WRAPPED, ["Bo", "20.09", "Espoo", "none"]]):
+        for place, cell in zip(places, row, strict=True):
+            runs += (
+                [(place, tops[at] + 6, 10.0, cell), (place, tops[at] - 6, 10.0, "Finland")]
+                if cell == "Turku,"
+                else [(place, tops[at], 10.0, cell)]
+            )
+    borders = [712.0, 690.0, 658.0, 634.0, 612.0]
+    if drawn == "a rule a row":
+        runs += [f"56 {y} m 480 {y} l S" for y in borders[1:]]
+    elif drawn == "shades":
+        runs = [f"0.9 g 56 {y} 424 {height} re f 0 g" for y, height in ((658.0, 32.0), (612.0, 22.0))] + runs
+    text = extract(make_pdf([runs]), "m.pdf").text
+    assert text.splitlines() == WRAPPED_AS_MARKDOWN
+
+
 NO_TABLES = {
     "contents": [["Contents", "", ""], *([f"{n}.1", f"Pumps of kind {n}", str(3 * n)] for n in range(1, 9))],
     "form": [
