@@ -11,19 +11,22 @@ SOAK_ANSWERS ?= 2000
 SOAK_ASKERS ?= 128
 VENV := .venv
 BIN := $(VENV)/bin
+# Of the environment, or of .env, which the site reads itself.
+LOCAL_MODEL ?= $(shell sed -n 's/^LOCAL_MODEL=//p' .env 2>/dev/null)
+MODEL_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ragsite
 export PORT
 # Where it is set, every process of the site and of the tests compiles all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test suite test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
+.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.dev  ## make the environment in .venv
 
-run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=8000)
+run: $(VENV)/.site $(if $(LOCAL_MODEL),$(VENV)/.local-model)  ## start the site: database, web, worker, scheduler (PORT=8000)
 	@exec $(BIN)/python manage.py serve --port $(PORT)
 
 test: $(VENV)/.dev lint  ## lint, types, import rules, migrations, and the whole test suite
@@ -49,6 +52,12 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+fetch-model: $(VENV)/.dev $(VENV)/.local-model
+	@$(BIN)/python -m tests.support.local_model_file "$(MODEL_CACHE)"
+
+test-model: fetch-model  ## end-to-end tests on a real language model of 470 MB, fetched once (MODEL_CACHE=folder)
+	TEST_MODEL_CACHE="$(MODEL_CACHE)" $(BIN)/python -m pytest tests/model
 
 unit: $(VENV)/.dev  ## the tests that need no database, in two minutes
 	$(BIN)/python -m pytest tests/unit -q
@@ -97,7 +106,7 @@ fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesi
 
 audit: sbom  ## write the bill of materials (sbom.cdx.json), and look for known weaknesses (needs the internet)
 	$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off \
-		-r constraints.txt -r requirements-model.txt -r requirements-saml.txt -r requirements-audit.txt
+		-r constraints.txt -r requirements-model.txt -r requirements-local-model.txt -r requirements-saml.txt -r requirements-audit.txt
 
 sbom: $(VENV)/.site $(VENV)-audit/.made
 	$(VENV)-audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
@@ -111,6 +120,10 @@ clean:  ## remove the environment (documents in var/ stay)
 
 $(VENV)/.site: requirements.txt requirements-model.txt constraints.txt
 	@./.ci/environment $(PYTHON) $(VENV) requirements.txt
+	@touch $@
+
+$(VENV)/.local-model: $(VENV)/.site requirements-local-model.txt
+	@./.ci/environment $(PYTHON) $(VENV) requirements-local-model.txt
 	@touch $@
 
 $(VENV)-audit/.made: requirements-audit.txt

@@ -57,6 +57,7 @@ for _name in list(os.environ):
             "EMAIL_",
             "OTEL_",
             "LOG_",
+            "LOCAL_MODEL",
         )
     ):
         del os.environ[_name]

@@ -14,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.db.models.functions import Now
 
+from ragsite import local_model
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
 from ragsite.readiness.queues import queues
@@ -241,6 +242,16 @@ def read_replicas() -> Finding:
     return Finding()
 
 
+def language_model() -> Finding:
+    """Whether the local model, if there is one, answers; without it answers are quoted."""
+    if settings.LOCAL_MODEL and not local_model.is_ready():
+        return Finding(
+            Health.DEGRADED,
+            "The local language model does not run; answers are quoted from the documents.",
+        )
+    return Finding(detail=settings.OPENAI_MODEL)
+
+
 def file_sandbox() -> Finding:
     """Whether the processes that read files and draw pages can be started, with all their guards."""
     state = sandbox.state()
@@ -276,6 +287,7 @@ CHECKS: dict[str, Check] = {
     "files": Remembered(files),
     "scheduler": scheduler,
     "breakers": breakers,
+    "language_model": language_model,
     "sandbox": file_sandbox,
 }
 # Each group may hang without keeping the others from answering.
@@ -288,5 +300,5 @@ GROUPS = [
     CheckGroup(CHECKS, ("replicas",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
-    CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "language_model", "sandbox"), hung=lambda: Health.DEGRADED),
 ]

@@ -6,13 +6,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.machine import available_cores
 from ragsite.settings import env
-from ragsite.settings.search import HAS_MODEL, OPENAI_PRICE_COMPLETION, OPENAI_PRICE_PROMPT
+from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL, OPENAI_PRICE_COMPLETION, OPENAI_PRICE_PROMPT
 
-# A whole question, from its turn in the queue to the saved answer; every part that waits takes of these.
-QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
+# A whole question, from its place in the queue to the saved answer; every part that waits takes of these. A local model
+# writes one answer at a time.
+QUESTION_SECONDS = env.number("QUESTION_SECONDS", 300.0 if LOCAL_MODEL else 120.0)
 # Answers written at once: by one web server, and by those of all machines together (0: no such bound). More wait, up to
 # ANSWERS_WAITING at each server; what is asked then is refused.
-ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if HAS_MODEL else 8))
+ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
 # Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
 QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
@@ -21,7 +22,7 @@ MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
 MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
 if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
     raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
-ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
+ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 8 if LOCAL_MODEL else 32)
 # Of both, what one caller may have: an account, or an address without one. 1: one may have all.
 CALLER_SHARE = env.number("CALLER_SHARE", 0.25)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)

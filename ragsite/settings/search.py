@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+
+from ragsite.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
@@ -50,16 +54,27 @@ elif EMBEDDING_MODEL and not EMBEDDER:
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
+# A GGUF file, which a process of the site serves (ragsite/local_model.py).
+LOCAL_MODEL = env.text("LOCAL_MODEL")
+LOCAL_MODEL_PORT = env.integer("LOCAL_MODEL_PORT", 8411)
+LOCAL_MODEL_THREADS = env.integer("LOCAL_MODEL_THREADS", available_cores())
+if LOCAL_MODEL:
+    if OPENAI_BASE_URL:
+        raise ImproperlyConfigured("LOCAL_MODEL and OPENAI_BASE_URL both name a language model: leave out one of them.")
+    LOCAL_MODEL = str(Path(LOCAL_MODEL).expanduser().resolve())
+    OPENAI_BASE_URL = f"http://127.0.0.1:{LOCAL_MODEL_PORT}/v1"
+    OPENAI_MODEL = OPENAI_MODEL or Path(LOCAL_MODEL).stem
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
 OPENAI_TOTAL_SECONDS = env.number("OPENAI_TOTAL_SECONDS", 300.0)
 OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
-OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 16000)
+OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
 OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
 OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = {}
-if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
+# A local model writes one thing at a time, and would be late.
+if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", not LOCAL_MODEL):
     QUERY_REFORMULATOR = _backend(
         "retrieval.reformulation.llm.ModelReformulator",
         **_MODEL,

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,6 +21,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
 from retrieval.reconciliation import reconcile
 from retrieval.resilience import disk
+from tests.support.site import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,7 @@ def test_ready(client, collection, ingest):
     assert body["degraded"] == []
     assert set(body["checks"]) == {
         "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes",
-        "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "replicas",
+        "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "language_model", "replicas",
         "drafts",
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
@@ -309,6 +311,34 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(checks.GROUPS), before
     finally:
         hang.set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_local_model_that_does_not_run_degrades(client, admin_client, settings):
+    settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT, settings.OPENAI_MODEL = "/models/tiny.gguf", free_port(), "tiny"
+    said = "The local language model does not run; answers are quoted from the documents."
+    body = client.get("/readyz").json()
+    assert body["checks"]["language_model"] == {"state": "degraded", "detail": said}
+    assert said in admin_client.get("/admin/").text
+    health = ThreadingHTTPServer(("127.0.0.1", settings.LOCAL_MODEL_PORT), _Healthy)
+    threading.Thread(target=health.serve_forever, daemon=True).start()
+    try:
+        assert client.get("/readyz").json()["checks"]["language_model"] == {"state": "ok", "detail": "tiny"}
+        assert said not in admin_client.get("/admin/").text
+    finally:
+        health.shutdown()
+        health.server_close()
+
+
+class _Healthy(BaseHTTPRequestHandler):
+    """A model server that has loaded its model."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/health" else 404)
+        self.end_headers()
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
 
 
 @pytest.mark.django_db(transaction=True)

@@ -65,7 +65,7 @@ def test_a_wrong_procfile_is_refused(text: str, message: str) -> None:
 
 def test_the_projects_own_procfile_can_be_read() -> None:
     found = parse_procfile((ROOT / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})
-    assert [process.name for process in found] == ["web", "worker", "beat"]
+    assert [process.name for process in found] == ["web", "worker", "beat", "model"]
 
 
 def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:

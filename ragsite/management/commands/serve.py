@@ -23,6 +23,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from ragsite import local_model
 from ragsite.backup.restoring import interrupted_restore
 from ragsite.demo import load_demo
 from ragsite.machine import keep_ballast
@@ -50,6 +51,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.host, self.port = options["host"], options["port"]
         self._check_port()
+        if settings.LOCAL_MODEL and (trouble := local_model.trouble()):
+            raise CommandError(trouble)
         embedded = settings.EMBEDDED_POSTGRES
         if embedded is not None:
             self._say("Starting PostgreSQL …")
@@ -67,6 +70,9 @@ class Command(BaseCommand):
 
         environment = self._environment()
         processes = parse_procfile((settings.BASE_DIR / "Procfile").read_text(), environment)
+        if not settings.LOCAL_MODEL:
+            processes = [process for process in processes if process.name != "model"]
+        self._model_until = time.monotonic() + local_model.LOADING_SECONDS
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
@@ -79,9 +85,18 @@ class Command(BaseCommand):
     def _tick(self) -> None:
         if settings.EMBEDDED_POSTGRES is not None:
             self._tend_database(settings.EMBEDDED_POSTGRES)
-        if not self._is_ready and self._is_answering():
+        if not self._is_ready and self._is_answering() and self._has_model():
             self._is_ready = True
             self._announce()
+
+    def _has_model(self) -> bool:
+        """Whether the local model, if there is one, is loaded, or is not waited for any longer."""
+        if not settings.LOCAL_MODEL or local_model.is_ready():
+            return True
+        if time.monotonic() < self._model_until:
+            return False
+        self._say("The local language model has not started; until it does, answers are quoted from the documents.")
+        return True
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
         keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)

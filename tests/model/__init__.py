@@ -1,0 +1,1 @@
+"""Tests on a real language model: `make test-model`."""

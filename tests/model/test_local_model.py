@@ -1,0 +1,185 @@
+"""What holds for the answers of any language model, on a small real one that the site serves to itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.test import Client
+
+from chat.generators.extractive import NAME as QUOTED
+from chat.models import Answer
+from retrieval.models import Document
+from tests.integration.test_killed import events_of
+from tests.model.conftest import Serve
+from tests.support.site import SiteProcess, free_port, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+QUESTIONS = [
+    "How heavy is the MX-9920-W?",
+    "What do I do when the code E-041 is shown?",
+    "How long does the warranty last, and when does it end?",
+    "How many persons are needed to take the pump out?",
+]
+# Calls of functions, tags of templates and of thoughts, marks and rules of the prompt.
+MACHINERY = re.compile(
+    r"NO_ANSWER|ask_tables|\"(?:name|arguments|function|parameters)\"\s*:|<\|?/?(?:think|tool|im_|end|func)|\[/?INST\]"
+    r"|\^[0-9a-f]{4}\^|SOURCE \[|^> |You answer questions from",
+    re.MULTILINE,
+)
+
+
+def ask(client: Client, question: str) -> dict[str, Any]:
+    response = client.post("/api/v1/ask/", {"question": question, "anew": True}, content_type="application/json")
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def assert_true(answer: Answer) -> None:
+    """Every sentence is cited or marked, nothing of the machinery is shown, and the status is right."""
+    assert answer.status == Answer.Status.COMPLETED, answer.error
+    assert answer.text.strip()
+    assert not MACHINERY.search(answer.text), answer.text
+    if answer.generator == QUOTED:
+        return
+    for statement in answer.statements:
+        said = answer.text[statement["start"] : statement["end"]]
+        assert statement["markers"] or not statement["supported"], f"neither cited nor marked: {said!r}"
+    # No words lie outside of the sentences that were checked.
+    outside = answer.text
+    for statement in sorted(answer.statements, key=lambda each: -each["start"]):
+        outside = outside[: statement["start"]] + outside[statement["end"] :]
+    assert not re.search(r"\w{3}", re.sub(r"\[\d+\]|^#+ .*$|\*\*", "", outside, flags=re.MULTILINE)), outside
+
+
+def test_answers_are_whole_cited_and_nothing_but_answers(client: Client, manual: Document, serve_model: Serve) -> None:
+    with serve_model():
+        for question in QUESTIONS:
+            ask(client, question)
+    answers = list(Answer.objects.all())
+    assert len(answers) == len(QUESTIONS)
+    for answer in answers:
+        assert_true(answer)
+        # The passage answers each of these: the site refuses none of them, and then nor may the model.
+        assert not answer.refused, answer.question
+    assert any(answer.generator == "qwen" for answer in answers)
+
+
+def test_the_site_refuses_before_the_model_is_asked(client: Client, manual: Document, serve_model: Serve) -> None:
+    with serve_model():
+        answered = ask(client, "Who won the football championship of 1974?")
+    assert answered["refused"]
+    answer = Answer.objects.get()
+    assert answer.status == Answer.Status.COMPLETED
+    assert answer.prompt_version is None
+    assert not answer.usage
+
+
+@pytest.mark.parametrize("context_tokens", [1024, 2048, 8192])
+def test_prompts_fit_the_context(
+    client: Client, manual: Document, serve_model: Serve, context_tokens: int, settings: LazySettings
+) -> None:
+    with serve_model(context_tokens, OPENAI_MAX_TOKENS=300):
+        ask(client, QUESTIONS[1])
+    answer = Answer.objects.get()
+    assert_true(answer)
+    assert answer.generator == "qwen", answer.notice
+    assert sum(answer.usage[name] for name in ("prompt_tokens", "completion_tokens")) <= context_tokens
+
+
+def test_an_answer_that_time_cuts_off_is_saved_and_says_so(
+    client: Client, manual: Document, serve_model: Serve
+) -> None:
+    question = "Explain every step of installation, maintenance and warranty of the pump, in as many words as you can."
+    with serve_model(OPENAI_TOTAL_SECONDS=600.0):
+        ask(client, question)  # read once, the prompt is kept
+        began = time.monotonic()
+        ask(client, question)
+        took_seconds = time.monotonic() - began
+    answers = list(Answer.objects.all())
+    assert_true(answers[0])
+    with serve_model(OPENAI_TOTAL_SECONDS=max(0.5, took_seconds / 3)):
+        ask(client, question)
+    cut = Answer.objects.exclude(pk__in=[answer.pk for answer in answers]).get()
+    assert_true(cut)
+    assert cut.notice
+
+
+class Site:
+    """The whole site, as `make run` starts it."""
+
+    def __init__(self, log: Path, port: int, process: SiteProcess) -> None:
+        self.log, self.port, self.process = log, port, process
+        self.serve = psutil.Process(process.popen.pid)
+        self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
+
+    def model(self) -> psutil.Process:
+        """The process that listens at the model's port."""
+        return next(child for child in self.serve.children() if child.name() == "ragsite-model")
+
+    def model_state(self) -> str:
+        state: str = self.client.get("/readyz").json()["checks"]["language_model"]["state"]
+        return state
+
+
+def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document, model_file: Path) -> None:
+    (tmp_path / "demo-loaded").touch()
+    log, port = tmp_path / "serve.log", free_port()
+    process = SiteProcess(
+        ["django", "serve", "--port", str(port)],
+        log,
+        DATA_DIR=str(tmp_path),
+        LOCAL_MODEL=str(model_file),
+        LOCAL_MODEL_PORT=str(free_port()),
+    )
+    try:
+        wait_until(lambda: "Ready: " in log.read_text(), 90, f"the site\n{log.read_text()}")
+        site = Site(log, port, process)
+        assert site.model_state() == "ok"
+        killed = site.model()
+        assert {each.laddr.ip for each in killed.net_connections("tcp") if each.status == psutil.CONN_LISTEN} == {
+            "127.0.0.1"
+        }
+        question = {"question": QUESTIONS[1], "anew": True, "stream": True}
+        with site.client.stream("POST", "/api/v1/ask/", json=question) as response:
+            events = events_of(response)
+            wait_until(lambda: next(events)[1] == "token", 60)
+            killed.kill()
+            killed.wait(10)
+            (name, ended) = [(name, data) for _id, name, data in events][-1]
+        answer = Answer.objects.get()
+        # It fell silent in the middle, or had just come to its end.
+        assert name in ("completed", "failed"), ended
+        assert answer.is_finished
+        assert answer.notice or answer.error or answer.status == Answer.Status.COMPLETED
+        assert not MACHINERY.search(answer.text), answer.text
+        wait_until(lambda: site.model_state() == "ok", 60, f"the model again\n{log.read_text()}")
+        assert site.model().pid != killed.pid
+        assert "model ended with status -9" in log.read_text()
+        again = site.client.post("/api/v1/ask/", json={"question": QUESTIONS[0], "anew": True})
+        assert again.status_code == 200
+        assert not again.json()["refused"]
+        started = site.serve.children(recursive=True)
+        process.popen.send_signal(signal.SIGTERM)
+        assert process.popen.wait(30) == 0
+        assert not any(each.is_running() for each in started)
+    finally:
+        process.stop()
+
+
+def test_the_command_that_measures_a_model(model_file: Path, capsys) -> None:
+    call_command("benchmark_model", str(model_file), "--prompt-tokens", "200", "--answer-tokens", "8", "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["prompt_tokens_per_second"] > 0
+    assert measured["written_tokens_per_second"] > 0
+    assert measured["resident_mib"] > model_file.stat().st_size / 2**20 / 2

@@ -1,0 +1,88 @@
+"""Why a local language model cannot be served, in a sentence each; and what its setting sets."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from ragsite import local_model
+from tests.support.site import ROOT, free_port
+
+
+@pytest.fixture
+def model(tmp_path: Path, settings, monkeypatch) -> Path:
+    """A file that could be served, as far as is known before it is loaded."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(b"GGUF" + bytes(100))
+    settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT = str(path), free_port()
+    return path
+
+
+def test_what_can_be_served_has_no_trouble(model: Path) -> None:
+    assert local_model.trouble() == ""
+    assert not local_model.is_ready()
+
+
+def test_a_file_that_is_missing_or_no_model_is_named(model: Path, settings) -> None:
+    model.write_bytes(b"PK\3\4 something else")
+    assert local_model.trouble() == f"LOCAL_MODEL: {model} is not a GGUF file."
+    model.unlink()
+    assert local_model.trouble() == f"LOCAL_MODEL: the file {model} cannot be read (No such file or directory)."
+    settings.LOCAL_MODEL = str(model.parent)
+    assert "cannot be read (Is a directory)" in local_model.trouble()
+
+
+def test_a_missing_engine_is_told_with_its_remedy(model: Path, monkeypatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert local_model.trouble().endswith("pip install -r requirements-local-model.txt")
+
+
+def test_too_little_memory_is_told_in_mib(model: Path, monkeypatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=300 * 2**20, total=2**34))
+    assert local_model.trouble() == "LOCAL_MODEL: tiny.gguf needs about 512 MiB of memory, and 300 MiB are free."
+
+
+def test_a_port_that_another_program_has_is_told(model: Path, settings) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", settings.LOCAL_MODEL_PORT))
+        other.listen()
+        found = local_model.trouble()
+    assert f"port {settings.LOCAL_MODEL_PORT} on 127.0.0.1 cannot be used (Address already in use)" in found
+    assert found.endswith("choose one with LOCAL_MODEL_PORT.")
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "http://127.0.0.1:8411/v1 tiny 1 4096 {}"),
+        (
+            {
+                "OPENAI_MODEL": "ours",
+                "LOCAL_MODEL_PORT": "9000",
+                "OPENAI_CONTEXT_TOKENS": "2048",
+                "ANSWERS_AT_ONCE": "3",
+            },
+            "http://127.0.0.1:9000/v1 ours 3 2048 {}",
+        ),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "LOCAL_MODEL and OPENAI_BASE_URL both name a language model"),
+    ],
+)
+def test_the_setting_sets_what_the_site_asks(tmp_path: Path, environment: dict[str, str], said: str) -> None:
+    names = "OPENAI_BASE_URL, s.OPENAI_MODEL, s.ANSWERS_AT_ONCE, s.OPENAI_CONTEXT_TOKENS, s.QUERY_REFORMULATOR"
+    read = subprocess.run(
+        [sys.executable, "-c", f"from django.conf import settings as s; print(s.{names})"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LOCAL_MODEL": str(tmp_path / "tiny.gguf"), **environment},
+    )
+    assert said in read.stdout + read.stderr
