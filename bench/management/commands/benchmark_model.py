@@ -105,4 +105,5 @@ def _complete(client: httpx2.Client, text: str, tokens: int) -> dict[str, Any]:
 
 
 def _rate(tokens: int, before: Any, after: Any) -> float:
-    return round(tokens / max(0.01, after.user + after.system - before.user - before.system), 1)
+    seconds: float = after.user + after.system - before.user - before.system
+    return round(tokens / max(0.01, seconds), 1)
