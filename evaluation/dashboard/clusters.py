@@ -6,11 +6,9 @@ groups whose questions are most alike on average become one, until no two groups
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,18 +19,7 @@ if TYPE_CHECKING:
 # Mean cosine below which two groups are kept apart. Chosen on the questions of SQuAD and XQuAD (Dutch), where a group
 # ought to hold the questions of one paragraph; lower, and Dutch questions that share nothing but their language meet.
 LEAST_LIKENESS = 0.6
-# One-sided error of calling a gap growing, or fading, that is not.
-_ALPHA = 0.05
 _EXAMPLES = 3
-
-
-class Trend(StrEnum):
-    """Whether more questions came in the later half of the period than in the earlier one."""
-
-    GROWING = "growing"
-    STEADY = "steady"
-    FADING = "fading"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,6 @@ class Gap:
 
     questions: tuple[str, ...]
     asked: tuple[Unanswered, ...]
-    trend: Trend
 
     @property
     def size(self) -> int:
@@ -81,8 +67,6 @@ def wordings(asked: Sequence[Unanswered]) -> list[str]:
 def gaps(
     asked: Sequence[Unanswered],
     vectors: npt.NDArray[np.float32],
-    since: datetime,
-    until: datetime,
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
     """The gaps, largest first, those of equal size by their most typical question; every question in exactly one.
@@ -108,7 +92,7 @@ def gaps(
         )
         # As it was typed the last time, not folded.
         typed = [max(times[words[index]], key=lambda one: (one.asked_at, one.answer)).question for index in central]
-        found.append(Gap(tuple(typed), tuple(inside), trend([one.asked_at for one in inside], since, until)))
+        found.append(Gap(tuple(typed), tuple(inside)))
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
 
 
@@ -138,28 +122,6 @@ def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tu
         likeness[first] = likeness[:, first] = joined
         likeness[second] = likeness[:, second] = -np.inf
         likeness[first, first] = -np.inf
-
-
-def trend(times: Sequence[datetime], since: datetime, until: datetime) -> Trend:
-    """Which half of the period the times lie in, as far as it is more than chance.
-
-    Growing when so many in the later half come about with a probability of at most 5 % where both halves are equally
-    likely (a one-sided sign test), fading likewise; unknown when the times are too few for either.
-    """
-    if not times or 0.5 ** len(times) > _ALPHA:
-        return Trend.UNKNOWN
-    middle = since + (until - since) / 2
-    later = sum(time >= middle for time in times)
-    if _at_least(later, len(times)) <= _ALPHA:
-        return Trend.GROWING
-    if _at_least(len(times) - later, len(times)) <= _ALPHA:
-        return Trend.FADING
-    return Trend.STEADY
-
-
-def _at_least(successes: int, trials: int) -> float:
-    """Probability of so many heads or more of a fair coin."""
-    return float(sum(math.comb(trials, count) for count in range(successes, trials + 1)) / 2**trials)
 
 
 def _folded(question: str) -> str:

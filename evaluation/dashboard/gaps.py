@@ -13,12 +13,11 @@ from django.core.cache import caches
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from chat.conversations.rights import rights_of
 from chat.curation.approved import settled
 from chat.models import ApprovedAnswer
-from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
+from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
 from retrieval.dense.calibration import MINILM, current_calibration
@@ -97,16 +96,6 @@ class FoundGap:
     gap: Gap
     documents: list[Document]
 
-    @property
-    def trend(self) -> str:
-        """In words, for people."""
-        return {
-            Trend.GROWING: _("growing"),
-            Trend.STEADY: _("steady"),
-            Trend.FADING: _("fading"),
-            Trend.UNKNOWN: _("too few to tell"),
-        }[self.gap.trend]
-
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
@@ -154,7 +143,7 @@ def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
     least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)
-    grouped = gaps(asked, vectors, scope.since, scope.until, least_likeness)
+    grouped = gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(

@@ -312,7 +312,6 @@ def test_gaps_group_questions_that_mean_the_same(collection):
     first, second = found.gaps
     assert {one.question for one in first.gap.asked} == set(PUMP)
     assert first.documents == [manual]
-    assert first.trend == "too few to tell"
     assert (second.gap.size, second.documents) == (1, [])
 
 

@@ -56,7 +56,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
 def test_the_list_costs_the_same_number_of_queries_however_long(admin, django_assert_max_num_queries):
     for _ in range(12):
         judgements.request(completed_answer(), judges=["offline", "model"])
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         admin.get(CHANGELIST)
 
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.dashboard.clusters import Trend, Unanswered, clusters, gaps, trend, wordings
+from evaluation.dashboard.clusters import Unanswered, clusters, gaps, wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
-UNTIL = SINCE + timedelta(days=30)
 # Three directions that have nothing to do with one another, and what lies close to each.
 DIRECTIONS = {"pump": [1, 0, 0, 0], "leave": [0, 1, 0, 0], "wifi": [0, 0, 1, 0]}
 
@@ -29,7 +28,7 @@ def vector_of(question: str) -> np.ndarray:
 
 def grouped(questions: list[Unanswered]):
     vectors = np.array([vector_of(words) for words in wordings(questions)], dtype=np.float32).reshape(-1, 4)
-    return gaps(questions, vectors, SINCE, UNTIL)
+    return gaps(questions, vectors)
 
 
 questions = st.builds(
@@ -95,28 +94,11 @@ def test_the_same_question_in_other_capitals_is_one_wording():
 
 
 def test_no_questions_are_no_gaps():
-    assert gaps([], np.zeros((0, 4), dtype=np.float32), SINCE, UNTIL) == []
+    assert gaps([], np.zeros((0, 4), dtype=np.float32)) == []
     assert clusters(np.zeros((0, 4), dtype=np.float32), 0.5) == []
     assert clusters(np.ones((1, 1), dtype=np.float32), 0.5) == [(0,)]
 
 
 def test_missing_vectors_are_refused():
     with pytest.raises(ValueError, match="1 questions need as many vectors, not 0"):
-        gaps([asked(1, "Why?")], np.zeros((0, 4), dtype=np.float32), SINCE, UNTIL)
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later", "expected"),
-    [
-        (0, 4, Trend.UNKNOWN),  # 1/16 is more than 5 %
-        (0, 5, Trend.GROWING),  # 1/32
-        (5, 0, Trend.FADING),
-        (1, 6, Trend.STEADY),  # 8/128 = 6.3 %
-        (1, 7, Trend.GROWING),  # 9/256 = 3.5 %
-        (10, 10, Trend.STEADY),
-        (0, 0, Trend.UNKNOWN),
-    ],
-)
-def test_trend_is_more_than_chance(earlier: int, later: int, expected: Trend):
-    times = [SINCE + timedelta(days=1)] * earlier + [SINCE + timedelta(days=29)] * later
-    assert trend(times, SINCE, UNTIL) == expected
+        gaps([asked(1, "Why?")], np.zeros((0, 4), dtype=np.float32))
