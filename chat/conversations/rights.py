@@ -20,6 +20,7 @@ from retrieval.observability.record import tell
 from retrieval.rights.access import is_staff_with, narrowing_key, readers_in
 from retrieval.rights.key_limits import KeyLimits, set_limits
 from retrieval.rights.narrowing import seen_by
+from retrieval.rights.reasons import Reason, why_document
 from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.
@@ -155,6 +156,31 @@ def documents_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
 
 def documents_behind(answer: Answer) -> frozenset[int]:
     return frozenset(answer.source_documents) | documents_of(answer.quoted_places)
+
+
+def why_answer(user: Any, answer: Answer) -> Reason:
+    """Whether ``user`` may read the answer in its conversation, and by which rule."""
+    owner = answer.conversation.owner
+    if (owner is None or owner != user) and not may_read_all(user):
+        whose = owner or _("a visitor")
+        rule = _("The conversation is that of %s, and the account may not view the answers of others.") % whose
+        return Reason(
+            False, rule, _("A link that shares it is another way.") if answer.conversation.share_token else ""
+        )
+    is_seen = not is_withheld(user, answer)
+    for document in Document.objects.filter(pk__in=documents_behind(answer)).select_related("collection"):
+        found = why_document(user, document)
+        if not found.is_seen:
+            return Reason(
+                is_seen, _("It rests on “%(document)s”. %(rule)s") % {"document": document, "rule": found.rule}
+            )
+    if not is_seen:
+        return Reason(
+            False, _("It rests on a document or a collection that is gone, or offers questions made of some.")
+        )
+    if owner == user:
+        return Reason(True, _("It is the account's own, which may read all documents that it rests on."))
+    return Reason(True, _("The account may view the answers of others, and read all documents that this one rests on."))
 
 
 # Other people's answers -----------------------------------------------------------------------------------------------

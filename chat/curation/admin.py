@@ -55,8 +55,8 @@ class OfferedPassage:
         passage = self.passage
         where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
         return format_html(
-            '<strong>[{}]</strong> <a href="{}" target="_blank">{}</a> <span class="curation-quiet">{}</span>'
-            '<span class="curation-excerpt">{}</span>',
+            '<span><strong>[{}]</strong> <a href="{}" target="_blank">{}</a> <span class="curation-quiet">{}</span>'
+            '<span class="curation-excerpt">{}</span></span>',
             self.marker,
             passage_url(passage.document_id, passage.start, passage.end),
             passage.document_title or passage.source,
@@ -102,18 +102,19 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
     """
 
     wordings = forms.CharField(
-        label=_("other wordings"),
+        label=_("Other wordings"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("One a line. A question gets the answer that is one of the wordings, or very like one."),
     )
     passages = forms.MultipleChoiceField(
-        label=_("passages"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("What the answer cites.")
+        label=_("Passages"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("What the answer cites.")
     )
 
     class Meta:
         model = ApprovedAnswer
         fields = ["question", "text", "kind", "collection", "owner", "expires_on", "state"]
+        widgets = {"expires_on": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")}
 
     def __init__(
         self, *args: Any, user: Any, offers: Sequence[OfferedPassage] = (), finding: bool = False, **options: Any

@@ -1,19 +1,49 @@
-"""The admin, closed to staff without a second factor where STAFF_REQUIRES_MFA asks for one."""
+"""The admin: its first page and navigation. Closed without a second factor where STAFF_REQUIRES_MFA asks for one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db.models import OuterRef, Q, Subquery
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from chat.conversations.rights import open_to, why_answer
+from chat.models import Answer, ApprovedAnswer
+from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.scope import DEFAULT_DAYS, scope
 from ragsite import local_model
 from ragsite.sign_in.backend import is_missing
+from retrieval.models import Collection, Document, Draft, Source, SourceRun
+from retrieval.rights.access import source_collections
+from retrieval.rights.reasons import why_collection, why_document
+
+# What curators open every day, in this order; everything else is for experts.
+DAILY = (
+    "retrieval.document",
+    "retrieval.collection",
+    "evaluation.dashboard",
+    "evaluation.gaps",
+    "chat.answer",
+    "chat.approvedanswer",
+    "retrieval.draft",
+    "retrieval.source",
+)
+# An approved answer that expires within so many days is due.
+DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
@@ -26,10 +56,133 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _("The local language model does not run; answers are quoted from the documents."),
             )
-        return super().index(request, extra_context)
+        return super().index(request, {"waiting": list(_waiting(request.user)), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if super().has_permission(request) and is_missing(request.user):
             messages.warning(request, _("Set up a second factor first: this site asks it of everybody on its staff."))
             return redirect("mfa_index")
         return super().login(request, extra_context)
+
+    def get_urls(self) -> list[Any]:
+        return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
+
+    def why_view(self, request: HttpRequest) -> HttpResponse:
+        """Why somebody sees, or does not see, a collection, a document or an answer that the user may curate."""
+        subject = _subject(request.user, request.GET)
+        name = request.GET.get("account", "").strip()
+        account: Any = AnonymousUser()
+        if name:
+            account = get_user_model()._default_manager.filter(Q(username=name) | Q(email__iexact=name)).first()
+        reason = None
+        if account is not None and "account" in request.GET:
+            match subject:
+                case Document():
+                    reason = why_document(account, subject)
+                case Collection():
+                    reason = why_collection(account, subject)
+                case Answer():
+                    reason = why_answer(account, subject)
+        context = {
+            **self.each_context(request),
+            "title": _("Why does this person (not) see this?"),
+            "subject": subject,
+            "asked": {kind: request.GET[kind] for kind in _SUBJECTS if kind in request.GET},
+            "account": name,
+            "is_unknown": account is None,
+            "reason": reason,
+        }
+        return TemplateResponse(request, "admin/why.html", context)
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Two groups: what is done every day, and the rest. Of one app, its own models."""
+        apps = super().get_app_list(request, app_label)
+        if app_label is not None:
+            return apps
+        models = {
+            f"{app['app_label']}.{model['object_name'].lower()}": model for app in apps for model in app["models"]
+        }
+        if "evaluation.dashboard" in models:
+            address = reverse("admin:evaluation_dashboard_gaps")
+            gaps = {**models["evaluation.dashboard"], "name": _("Gaps in the documents"), "object_name": "Gaps"}
+            models["evaluation.gaps"] = {**gaps, "admin_url": address}
+        daily = [models.pop(name) for name in DAILY if name in models]
+        groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
+        return [
+            {
+                "name": name,
+                "app_label": label,
+                "app_url": f"{reverse('admin:index', current_app=self.name)}#{label}",
+                "has_module_perms": True,
+                "models": found,
+            }
+            for label, name, found in groups
+            if found
+        ]
+
+
+_SUBJECTS = ("document", "collection", "answer")
+
+
+def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
+    """What is asked about. Raises: Http404 for what the user may not curate or see."""
+    curated = Collection.objects.curated_by(user)
+    found: Document | Collection | Answer | None = None
+    try:
+        if "document" in asked and user.has_perm("retrieval.view_document"):
+            found = Document.objects.readable_by(user).filter(pk=asked["document"], collection__in=curated).first()
+        elif "collection" in asked and user.has_perm("retrieval.view_collection"):
+            found = curated.filter(pk=asked["collection"]).first()
+        elif "answer" in asked and user.has_perm("chat.view_answer"):
+            found = open_to(user, Answer.objects.filter(pk=asked["answer"])).first()
+    except (ValueError, ValidationError):
+        raise Http404 from None
+    if found is None:
+        raise Http404
+    return found
+
+
+def _waiting(user: Any) -> Iterator[tuple[str, str]]:
+    """What waits for the user: a sentence and its address each, what failed first, then what was not answered, then
+    what is due."""
+    today = timezone.localdate()
+    if user.has_perm("retrieval.view_document"):
+        documents = Document.objects.readable_by(user).filter(collection__in=Collection.objects.curated_by(user))
+        address = reverse("admin:retrieval_document_changelist")
+        if number := documents.filter(status=Document.Status.FAILED).count():
+            said = ngettext("%d document could not be read.", "%d documents could not be read.", number)
+            yield said % number, f"{address}?status__exact=failed"
+    if user.has_perm("retrieval.view_source"):
+        runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
+        sources = Source.objects.filter(collection__in=source_collections(user))
+        failed = sources.annotate(last=Subquery(runs.values("status")[:1])).filter(last=SourceRun.Status.FAILED)
+        if number := failed.count():
+            said = ngettext("The last run of %d source failed.", "The last runs of %d sources failed.", number)
+            yield said % number, reverse("admin:retrieval_source_changelist")
+    if user.has_perm("chat.view_answer"):
+        _found, number = unanswered(scope(viewer=user))
+        if number:
+            said = ngettext("%d question was not answered well.", "%d questions were not answered well.", number)
+            yield said % number, f"{reverse('admin:evaluation_dashboard_gaps')}?days={DEFAULT_DAYS}"
+    if user.has_perm("chat.view_approvedanswer"):
+        approved = ApprovedAnswer.objects.filter(
+            state=ApprovedAnswer.State.APPROVED, collection__in=Collection.objects.curated_by(user)
+        )
+        address = reverse("admin:chat_approvedanswer_changelist")
+        if number := approved.exclude(flag="").count():
+            said = ngettext(
+                "%d approved answer has to be looked at.", "%d approved answers have to be looked at.", number
+            )
+            yield said % number, f"{address}?flagged=yes"
+        soon = approved.filter(flag="", expires_on__lte=today + timedelta(days=DUE_DAYS))
+        if number := soon.count():
+            said = ngettext("%d approved answer expires soon.", "%d approved answers expire soon.", number)
+            yield said % number, f"{address}?o=5"
+    if user.has_perm("retrieval.view_document") and (number := documents.filter(review_on__lte=today).count()):
+        said = ngettext("%d document is due for a review.", "%d documents are due for a review.", number)
+        yield said % number, f"{reverse('admin:retrieval_document_changelist')}?review=due"
+    if user.has_perm("retrieval.view_draft"):
+        drafts = Draft.objects.open().filter(collection__in=Collection.objects.curated_by(user))
+        if number := drafts.count():
+            said = ngettext("%d draft is not published yet.", "%d drafts are not published yet.", number)
+            yield said % number, reverse("admin:retrieval_draft_changelist")

@@ -32,7 +32,7 @@ from retrieval.api.serializers import (
 from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.ingest.submission import submit_upload
+from retrieval.ingest.submission import set_added_by, submit_upload
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.rights.access import entrust, filters_for, is_staff_with
@@ -186,6 +186,7 @@ class DocumentViewSet(
                 is_full = is_full or isinstance(error, DiskFull)
                 rejected.append({"file": name, "error": str(error)})
             else:
+                set_added_by(submission, request.user)
                 accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
         if is_full and not accepted:
             raise InsufficientStorage(disk.message())

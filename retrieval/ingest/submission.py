@@ -76,6 +76,12 @@ class Submission:
     changed: bool
 
 
+def set_added_by(submission: Submission, user: Any) -> None:
+    """Note who handed in a document that nobody is noted for; a new version has its first one's."""
+    if submission.changed and getattr(user, "pk", None) is not None:
+        Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)
+
+
 def submit(
     collection: Collection,
     source: str,

@@ -4,6 +4,7 @@ import uuid
 from pathlib import PurePath
 from typing import Any
 
+from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models, transaction
 from django.utils import timezone
@@ -98,6 +99,19 @@ class Document(Job):
     # What the file holds beside its text: [kind, first names, count] of each.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
+    # None of what a command or a source brought.
+    added_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("added by"),
+    )
+    review_on = models.DateField(
+        _("review date"), null=True, blank=True, help_text=_("From this day on it is marked as due for a review.")
+    )
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
@@ -130,6 +144,11 @@ class Document(Job):
                 names = {"source": self.source, "collection": self.collection.slug}
                 announce(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
         return has_ended
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has to be reviewed by now."""
+        return self.review_on is not None and self.review_on <= timezone.localdate()
 
     @property
     def notice(self) -> str:

@@ -16,6 +16,7 @@ from django.core.management.base import OutputWrapper
 
 from chat import answering
 from chat.types import Completed, Failed, Searched
+from evaluation.models import EvaluationSet, ExpectedPassage
 from ragsite.demo import COLLECTIONS, load_demo
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
@@ -205,3 +206,15 @@ def test_a_question_that_a_curator_gave_to_a_passage_is_answered_by_it(demo: Non
     finally:
         for chunk in chunks:
             rewrite_questions(chunk, before[chunk.pk])
+
+
+def test_the_demos_questions_are_evaluation_sets(demo: None) -> None:
+    sets = {each.slug: each for each in EvaluationSet.objects.all()}
+    assert set(sets) == {f"demo-{slug}" for slug in COLLECTIONS}
+    expected = sum(each.questions.filter(expects_refusal=False).count() for each in sets.values())
+    assert expected == len(QUESTIONS["questions"])
+    for each in sets.values():
+        assert each.questions.drafts().count() == 0
+        sources = set(Document.objects.filter(collection=each.collection).values_list("source", flat=True))
+        named = set(ExpectedPassage.objects.filter(question__evaluation_set=each).values_list("source", flat=True))
+        assert named <= sources

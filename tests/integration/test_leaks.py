@@ -19,7 +19,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from chat.models import Answer, Conversation, QuestionBudget
+from chat.models import Answer, ApprovedAnswer, Conversation, QuestionBudget
 from evaluation.models import (
     CorpusAlert,
     EvaluationQuestion,
@@ -275,6 +275,12 @@ RULES: dict[str, Rule] = {
     ),
     "admin:evaluation_evaluationset_canonical": get("admin:evaluation_evaluationset_canonical"),
     "admin:evaluation_evaluationset_import": get("admin:evaluation_evaluationset_import"),
+    "admin:why": either(
+        get("admin:why", document=DOCUMENT, account="bob"), get("admin:why", answer=answer, account="")
+    ),
+    "admin:chat_answer_mend": either(
+        get("admin:chat_answer_mend", answer), post("admin:chat_answer_mend", answer, action="ask")
+    ),
     "admin:evaluation_make_case": post("admin:evaluation_make_case", answer=lambda world: str(answer(world))),
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", of(EvaluationSet), kind="x"),
     "admin:evaluation_evaluationset_export": get(
@@ -288,6 +294,7 @@ MODELS: dict[str, Any] = {
     "auth_group": Group,
     "auth_user": User,
     "chat_answer": Answer,
+    "chat_approvedanswer": ApprovedAnswer,
     "chat_conversation": Conversation,
     "chat_questionbudget": QuestionBudget,
     "evaluation_corpusalert": CorpusAlert,

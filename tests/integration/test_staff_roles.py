@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from importlib import import_module
 
 import pytest
@@ -12,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.models import Answer, Citation, Conversation, Feedback
+from chat.models import Answer, ApprovedAnswer, Citation, Conversation, Feedback
 from evaluation.dashboard.figures import activity, distributions
 from evaluation.dashboard.scope import scope_of
 from evaluation.models import Judgement, Score
@@ -261,3 +264,72 @@ def test_a_curator_drafts_a_collection_for_staff_and_no_granted_one(vault: Docum
     Collection.objects.filter(pk=collection.pk).update(visibility=Visibility.GRANTED)
     assert client.get(reverse("admin:retrieval_draft_change", args=[draft.pk])).status_code == 302
     assert not Collection.objects.readable_by(User.objects.get(username="Curators")).filter(draft=draft).exists()
+
+
+def test_the_first_page_says_what_waits(ingest: Ingest, collection: Collection) -> None:
+    curator = staff("Curators")
+    client = signed_in(curator)
+    front = reverse("admin:index")
+    assert "Nothing failed, no question is open, and nothing is due." in client.get(front).content.decode()
+    document = ingest(collection, "leave.md", "# Leave\n\nThere are 25 days of leave.")
+    yesterday = timezone.localdate() - timedelta(days=1)
+    Document.objects.filter(pk=document.pk).update(review_on=yesterday)
+    Document.objects.create(collection=collection, source="broken.pdf", status=Document.Status.FAILED)
+    Answer.objects.create(
+        conversation=Conversation.objects.create(), question="May I fly?", status="completed", refused=True,
+        search_method="zscore", completed_at=timezone.now(),
+    )  # fmt: skip
+    ApprovedAnswer.objects.create(question="Q", text="A", collection=collection, state="approved", flag="changed")
+    ApprovedAnswer.objects.create(
+        question="Soon", text="A", collection=collection, state="approved", expires_on=timezone.localdate()
+    )
+    page = client.get(front).content.decode()
+    said = re.findall(r"<li><a href=\"([^\"]+)\">(\d+ [^<]+|The last[^<]+)</a>", page)
+    assert [sentence for _address, sentence in said] == [
+        "1 document could not be read.",
+        "1 question was not answered well.",
+        "1 approved answer has to be looked at.",
+        "1 approved answer expires soon.",
+        "1 document is due for a review.",
+    ]
+    for address, _sentence in said:
+        assert client.get(html.unescape(address)).status_code == 200
+    hidden = Collection.objects.create(slug="hidden", name="Hidden", visibility=Visibility.GRANTED)
+    Document.objects.update(collection=hidden)
+    ApprovedAnswer.objects.update(collection=hidden)
+    assert "1 question was not answered well." in client.get(front).content.decode()
+    assert "document could not be read" not in client.get(front).content.decode()
+
+
+def test_models_stand_in_two_groups() -> None:
+    groups = signed_in(staff("Curators")).get(reverse("admin:index")).context["app_list"]
+    names = [[str(model["object_name"]) for model in group["models"]] for group in groups]
+    assert names[0] == ["Document", "Collection", "Dashboard", "Gaps", "Answer", "ApprovedAnswer", "Draft", "Source"]
+    assert "Chunk" in names[1]
+
+
+def test_a_curator_adds_a_collection_and_manages_it() -> None:
+    client = signed_in(staff("Curators"))
+    body = {
+        "name": "New", "slug": "new", "description": "", "visibility": "granted",
+        "text_search_configuration": "english",
+        "grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0",
+    }  # fmt: skip
+    assert client.post(reverse("admin:retrieval_collection_add"), body).status_code == 302
+    page = reverse("admin:retrieval_collection_change", args=[Collection.objects.get(slug="new").pk])
+    assert client.post(page, {**body, "name": "Newer", "grants-TOTAL_FORMS": "0"}).status_code == 302
+    assert Collection.objects.get(slug="new").name == "Newer"
+
+
+def test_a_document_names_who_added_it_and_when_it_is_due(collection: Collection) -> None:
+    curator = staff("Curators")
+    client = signed_in(curator)
+    upload = {"collection": collection.pk, "text": "There are 25 days of leave.", "text_name": "Leave"}
+    client.post(reverse("admin:retrieval_document_add"), upload)
+    document = Document.objects.get()
+    assert document.added_by == curator
+    Document.objects.update(review_on=timezone.localdate())
+    page = client.get(reverse("admin:retrieval_document_changelist") + "?review=due").content.decode()
+    assert "due since" in page
+    assert "Leave" in page
+    assert "Leave" not in client.get(reverse("admin:retrieval_document_changelist") + "?review=none").content.decode()

@@ -13,7 +13,8 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from chat.models import Answer, Conversation
+from chat.curation import approved as curation
+from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
 from retrieval.models import (
     Chunk,
@@ -272,6 +273,12 @@ def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Cal
         question=question, source=document.source, quote=secret, content_hash=chunk.content_hash
     )
     GatePolicy.objects.create(evaluation_set=evaluation_set, metric="ndcg@10", required_for_publishing=True)
+    approved = ApprovedAnswer(
+        question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
+    )
+    curation.approve(approved, None)
+    curation.save_sources(approved, [(1, chunk)])
+    curation.save_wordings(approved, [])
     found = {"kind": "chunk_counts", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
     IndexCheck.objects.create(seconds=1, inconsistencies=[found])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path, reverse
-from django.utils.formats import localize
+from django.utils import timezone
+from django.utils.formats import date_format, localize
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -20,7 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import ConditionFilter
+from retrieval.admin.base import ConditionFilter, badge
 from retrieval.admin.documents.facts import DocumentFacts, excerpt
 from retrieval.admin.documents.forms import UPLOADING_SCRIPT, DocumentForm
 from retrieval.admin.documents.uploading import UploadingAdmin
@@ -41,19 +42,39 @@ class HoldsInstructionsFilter(ConditionFilter):
     conditions = {"yes": (_("Yes"), Q(instruction_count__gt=0)), "no": (_("No"), Q(instruction_count=0))}
 
 
+class ReviewFilter(ConditionFilter):
+    title = _("review")
+    parameter_name = "review"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("due", _("due")), ("planned", _("planned")), ("none", _("no date"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        today = timezone.localdate()
+        chosen = {
+            "due": Q(review_on__lte=today),
+            "planned": Q(review_on__gt=today),
+            "none": Q(review_on=None),
+        }.get(self.value() or "")
+        return queryset if chosen is None else queryset.filter(chosen)
+
+
 @admin.register(Document)
 class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
-    list_display = ["name", "collection", "state", "problem", "passages", "size", "updated"]
+    list_display = [
+        "name", "collection", "state", "problem", "passages", "size", "added_by", "updated", "ingested_at", "review",
+    ]  # fmt: skip
     list_display_links = ["name"]
     list_filter = [
         "status",
+        ReviewFilter,
         HoldsInstructionsFilter,
         ("collection", CollectionFilter),
         ("origin", OpenRowsFilter),
         "language",
         "media_type",
     ]
-    list_select_related = ["collection"]
+    list_select_related = ["collection", "added_by"]
     list_per_page = 50
     search_fields = ["title", "source"]
     ordering = ["-updated_at", "-pk"]
@@ -82,9 +103,10 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         "size",
         "content_hash",
         "created_at",
+        "added_by",
     ]
     fieldsets = [
-        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
+        (None, {"fields": ["title", "url", "language", "metadata", "review_on", "replacement"]}),
         (_("How far it is"), {"fields": tuple(progress_fields)}),
         (_("The file"), {"fields": tuple(file_fields)}),
     ]
@@ -132,6 +154,13 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:
         return _fact("updated", localize(localtime(document.updated_at)))
+
+    @admin.display(description=_("review date"), ordering="review_on")
+    def review(self, document: Document) -> SafeString | str:
+        if document.review_on is None:
+            return "-"
+        day = date_format(document.review_on, "SHORT_DATE_FORMAT")
+        return badge("failed", _t("due since %s") % day) if document.is_due else day
 
     @admin.action(description=_("Read again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:

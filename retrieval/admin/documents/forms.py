@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.admin.widgets import AdminDateWidget
 from django.core.validators import RegexValidator
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
@@ -131,7 +132,8 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
 
     class Meta:
         model = Document
-        fields = ["title", "url", "language", "metadata"]
+        fields = ["title", "url", "language", "metadata", "review_on"]
+        widgets = {"review_on": AdminDateWidget}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -23,6 +23,7 @@ from retrieval.admin.base import PageAdmin
 from retrieval.admin.documents.forms import UploadForm
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import submission
 from retrieval.ingest.submission import Submission, submit_upload
 from retrieval.models import Collection, Document
 from retrieval.sources.web_page import address_in, submit_page
@@ -102,6 +103,7 @@ class UploadingAdmin(PageAdmin):
             return _Outcome(None, is_new=False, sentence=_("Not added: %s") % error)
         if not stored.changed:
             return _Outcome(stored.document, is_new=False, sentence=_("It has not changed since it was read."))
+        submission.set_added_by(stored, request.user)
         self.log_addition(request, stored.document, [{"added": {}}])
         return _Outcome(stored.document, is_new=True, sentence="")
 
