@@ -9,4 +9,4 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from chat.conversations import retention  # noqa: F401  (they register themselves)
         from chat.curation import approved  # noqa: F401
-        from chat.streaming import sweep  # noqa: F401
+        from chat.streaming import saving  # noqa: F401

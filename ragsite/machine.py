@@ -1,10 +1,13 @@
-"""What this machine, or the container, gives: processors, memory, and room that is kept for the database. No Django."""
+"""What this machine, or the container, gives: processors, memory, and room that is kept for the database; and what the
+kernel ends with what. No Django."""
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +22,8 @@ _OWN_CGROUPS = Path("/proc/self/cgroup")
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
+
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
@@ -84,6 +89,18 @@ def go_before_others(score: int) -> None:
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
+
+
+def end_with(parent: int, name: str) -> None:
+    """Have the kernel kill this process when its ``parent`` is killed, so that no stray one keeps the port or a task,
+    and show it under a name of its own: a fork has its parent's command line. Does nothing but on Linux."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.prctl(PR_SET_NAME, name.encode()[:15])
+        # Not asked to end: a worker then waits for its tasks. What it was at is taken up again as after any kill.
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def keep_ballast(

@@ -1,13 +1,12 @@
 """Runs the processes of a Procfile under one that stays in the foreground, and starts again what dies.
 
-Each is forked from the supervisor, so that what it has loaded is there already and is shared. The supervisor has no
-threads and no connection to the database: those would not survive a fork.
+Each is forked from the supervisor, which shares what it has loaded, and has no threads and no connection to the
+database: those would not survive a fork.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import multiprocessing
 import os
@@ -19,13 +18,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ragsite import machine
-
-if TYPE_CHECKING:
-    from multiprocessing.context import ForkProcess
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
@@ -33,14 +29,13 @@ TICK_SECONDS = 0.5
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 
 @dataclass(slots=True)
 class Process:
     name: str
     command: list[str]
-    child: ForkProcess | None = None
+    child: BaseProcess | None = None
     started_at: float = 0.0
     start_at: float = 0.0
     failures: int = 0
@@ -54,8 +49,7 @@ def parse_procfile(text: str, environment: Mapping[str, str]) -> list[Process]:
     """
     processes = []
     for line in text.splitlines():
-        line = line.strip()
-        if not line or line.startswith("#"):
+        if not line.strip() or line.startswith("#"):
             continue
         name, colon, command = line.partition(":")
         if not colon or not command.strip():
@@ -77,42 +71,47 @@ def supervise(
     stop_seconds: float = STOP_SECONDS,
 ) -> None:
     """Keep the processes running until SIGINT or SIGTERM; ``on_tick`` is called twice a second."""
-    is_told_to_stop = False
-
-    def stop(_number: int, _frame: object) -> None:
-        nonlocal is_told_to_stop
-        is_told_to_stop = True
-
+    told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, lambda number, _frame: told_to_stop.append(number))
+    written = ""
     try:
-        while not is_told_to_stop:
+        while not told_to_stop:
             for process in processes:
-                if _tend(process, environment, say):
-                    _write_restarts(data_dir, processes)
+                _tend(process, environment, say)
+            counts = json.dumps({process.name: process.restarts for process in processes})
+            if counts != written:
+                # On a full disk again at the next tick.
+                with contextlib.suppress(OSError):
+                    (data_dir / RESTARTS_FILE).write_text(counts)
+                    written = counts
             on_tick()
             time.sleep(TICK_SECONDS)
     finally:
         _stop([process.child for process in processes if process.child is not None], stop_seconds)
 
 
-def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> bool:
-    """Start the process if it does not run and it is time to; returns whether it has ended."""
+def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """Start the process if it does not run and it is time to; plan its next start if it has ended."""
     now = time.monotonic()
-    if process.child is None:
-        if now >= process.start_at:
-            process.started_at = now
-            arguments = (os.getpid(), process, {**os.environ, **environment})
-            process.child = multiprocessing.get_context("fork").Process(target=_work, args=arguments)
-            process.child.start()
-        return False
-    if process.child.exitcode is None:
-        return False
+    if process.child is None and now >= process.start_at:
+        process.started_at = now
+        child = multiprocessing.get_context("fork").Process(target=_work, args=(os.getpid(), process, environment))
+        try:
+            child.start()
+        except OSError as error:
+            what_happened = f"could not be started: {error}"
+        else:
+            process.child = child
+            return
+    elif process.child is not None and process.child.exitcode is not None:
+        what_happened = f"ended with status {process.child.exitcode}"
+    else:
+        return
     process.failures = 0 if now - process.started_at > HEALTHY_SECONDS else process.failures + 1
     pause = min(LONGEST_PAUSE_SECONDS, 2**process.failures) if process.failures else 0
-    say(f"{process.name} ended with status {process.child.exitcode}; starting it again in {pause} s.")
     process.child, process.start_at, process.restarts = None, now + pause, process.restarts + 1
-    return True
+    say(f"{process.name} {what_happened}; starting it again in {pause} s.")
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
@@ -120,7 +119,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    end_with(parent, f"ragsite-{process.name}")
+    machine.end_with(parent, f"ragsite-{process.name}")
     machine.go_before_others(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
@@ -130,19 +129,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
-def end_with(parent: int, name: str) -> None:
-    """Have the kernel kill this process when its ``parent`` is killed, so that no stray one keeps the port or a task,
-    and show it under a name of its own: a fork has its parent's command line. Does nothing but on Linux."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # Not asked to end: a worker then waits for its tasks. What it was at is taken up again as after any kill.
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-
-def _stop(children: list[ForkProcess], seconds: float) -> None:
+def _stop(children: list[BaseProcess], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     for child in children:
         child.terminate()
@@ -153,13 +140,6 @@ def _stop(children: list[ForkProcess], seconds: float) -> None:
         if child.exitcode is None and child.pid is not None:
             os.killpg(child.pid, signal.SIGKILL)
             child.join()
-
-
-def _write_restarts(data_dir: Path, processes: list[Process]) -> None:
-    # On a full disk the next death is written with this one.
-    with contextlib.suppress(OSError):
-        counts = json.dumps({process.name: process.restarts for process in processes})
-        (data_dir / RESTARTS_FILE).write_text(counts)
 
 
 def restarts(data_dir: Path) -> dict[str, int]:

@@ -31,9 +31,9 @@ from django.urls import get_resolver
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
+from ragsite.machine import end_with
 from ragsite.observability import shared_metrics
 from ragsite.postgres.pools import pool_of
-from ragsite.supervision import end_with
 from retrieval import conf, sandbox
 from retrieval.api.callers import network_of
 from retrieval.dense.embedders.onnx import OnnxEmbedder

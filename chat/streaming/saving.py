@@ -1,14 +1,20 @@
-"""The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction."""
+"""The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction.
+
+Answers that no process writes any more are closed here too, and the events of old ones are deleted.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -21,10 +27,12 @@ from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
+from chat.streaming.runs import Run, store
 from chat.types import Completed, Failed, Searched
 from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json
 from retrieval.dense.calibration import uncalibrated_embedder
+from retrieval.jobs.sweep import sweeping
 from retrieval.models.webhook import Webhook, announce
 from retrieval.resilience import disk
 
@@ -32,59 +40,43 @@ logger = logging.getLogger(__name__)
 
 # Of the event `failed`, when there was no room to save the answer.
 DISK_FULL = "disk_full"
+CLOSED_AFTER = timedelta(minutes=1)
+NEVER_BEGUN_AFTER = timedelta(minutes=10)
+EVENTS_KEPT = timedelta(days=1)
 
 
-@dataclass(slots=True)
-class Record:
-    """All that is to be saved of one generation. ``answer`` is as it was leased.
-
-    ``sequence`` is the number of the last event. ``cache_key`` is empty for an answer that must not
-    serve again. ``stopped`` says that a reader, or the lack of one, ended it. ``saved`` is the answer, once it is.
-    """
-
-    answer: Answer
-    sequence: int
-    outcome: Completed | Failed | answer_cache.CachedAnswer
-    searched: Searched | None = None
-    draft: PartialAnswer = field(default_factory=PartialAnswer)
-    timings_ms: dict[str, float] = field(default_factory=dict)
-    cache_key: str = ""
-    stopped: bool = False
-    saved: Answer | None = None
-
-
-def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str, Any]]:
-    """Save the outcome behind the ``events`` that were published before it; returns the name and payload of the last.
+def save(run: Run) -> tuple[str, dict[str, Any]]:
+    """Save the outcome behind the events that were published before it; returns the name and payload of the last.
 
     Saving twice saves once, and returns the same. The name is `lost` when the lease went to another process, or the
     answer was closed: then nothing is saved, and the database has the truth.
     """
-    outcome = record.outcome
+    outcome = run.outcome
     with transaction.atomic():
-        answer = Answer.objects.select_for_update().order_by().get(pk=record.answer.pk)
-        if answer.lease != record.answer.lease:
+        answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
+        if answer.lease != run.answer.lease:
             # Saved already, by an attempt whose word of success was lost; or taken over by another process.
-            known = answer.events.filter(attempt=record.answer.attempts, name__in=("completed", "failed")).first()
+            known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return (known.name, known.payload) if known else ("lost", {})
-        answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in record.timings_ms.items()}
+        answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.completed_at = timezone.now()
         answer.lease = None
         # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
         # place of its original when that is deleted, and what was thought of it with it.
         # An approved answer is looked up each time: it may expire.
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        answer.cache_key = record.cache_key if record.searched and not is_approved else ""
+        answer.cache_key = run.cache_key if run.searched and not is_approved else ""
         citations: list[Citation] = []
-        if record.searched is not None:
-            _searched(answer, record.searched, record.draft)
+        if run.searched is not None:
+            _searched(answer, run.searched, run.draft)
         match outcome:
             case Failed():
                 answer.status = Answer.Status.FAILED
                 answer.error = outcome.message
             case Completed():
-                answer.status = Answer.Status.STOPPED if record.stopped else Answer.Status.COMPLETED
-                citations = _completed(answer, outcome, record.draft)
-                answer.computed = payloads.computed(record.searched, outcome)
+                answer.status = Answer.Status.STOPPED if run.is_partial else Answer.Status.COMPLETED
+                citations = _completed(answer, outcome, run.draft)
+                answer.computed = payloads.computed(run.searched, outcome)
             case answer_cache.CachedAnswer():
                 answer.status = Answer.Status.COMPLETED
                 citations = answer_cache.copy_to(answer, outcome)
@@ -98,9 +90,9 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         name = "failed" if isinstance(outcome, Failed) else "completed"
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
         last = StreamedEvent(
-            answer=answer, attempt=answer.attempts, sequence=record.sequence, name=name, payload=payload
+            answer=answer, attempt=answer.attempts, sequence=len(run.events) + 1, name=name, payload=payload
         )
-        store([*events, last])
+        store([*run.rows(len(run.events)), last])
         if answer.status == Answer.Status.COMPLETED and answer.refused and not is_approved:
             collection = answer.conversation.collection
             gap = {"answer": str(answer.pk), "question": answer.question}
@@ -108,13 +100,8 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         if answer.status == Answer.Status.COMPLETED:
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count(answer)
-    record.saved = answer
+    run.saved = answer
     return name, payload
-
-
-def store(events: Sequence[StreamedEvent]) -> None:
-    """Write events that may have been written before: the last regular round can still be under way at the end."""
-    StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def broken_message() -> str:
@@ -128,12 +115,12 @@ def unsaved(error: Exception) -> dict[str, Any]:
     return {"message": broken_message()}
 
 
-def give_up(record: Record, message: str) -> None:
+def give_up(run: Run, message: str) -> None:
     """Mark an answer that could not be saved as failed, which takes less room; else the schedule does it later."""
     try:
-        record.answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
+        run.answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
     except DatabaseError:
-        logger.exception("Answer %s stays open until the schedule closes it.", record.answer.pk)
+        logger.exception("Answer %s stays open until the schedule closes it.", run.answer.pk)
 
 
 def deleted_message() -> str:
@@ -222,3 +209,32 @@ def _count(answer: Answer) -> None:
     if answer.usage:
         MODEL_TOKENS.labels(kind="prompt").inc(answer.usage["prompt_tokens"])
         MODEL_TOKENS.labels(kind="completion").inc(answer.usage["completion_tokens"])
+
+
+@receiver(sweeping, dispatch_uid="chat.close_interrupted")
+def _close_interrupted(**_: Any) -> None:
+    close_interrupted()
+
+
+def close_interrupted() -> int:
+    """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
+    now = timezone.now()
+    is_interrupted = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
+    is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=now - NEVER_BEGUN_AFTER)
+    unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
+    closed = unfinished.filter(is_interrupted | is_never_begun).update(
+        status=Answer.Status.FAILED, lease=None, error=interrupted_message(), completed_at=now
+    )
+    _save_stopped(Answer.objects.filter(is_interrupted, status=Answer.Status.STOPPED), now)
+    StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
+    return closed
+
+
+def _save_stopped(interrupted: QuerySet[Answer], now: datetime) -> None:
+    """Save what had been written of answers that were stopped and whose process died before it could save them."""
+    for answer in interrupted:
+        tokens = answer.events.filter(attempt=answer.attempts, name="token")
+        text = "".join(event.payload["text"] for event in tokens)
+        interrupted.filter(pk=answer.pk, lease=answer.lease).update(
+            lease=None, text=text, notice=stopped_message(), completed_at=now
+        )

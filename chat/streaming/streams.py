@@ -69,8 +69,11 @@ async def follow(
 
 async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None, caller: str) -> Run | None:
     """The generation, if it was for this process to begin."""
-    lease = await in_database(runs.acquire)(answer_id, asked)
-    return writing.start(lease, may_return=may_return, caller=caller) if lease is not None else None
+    run: Run | None = await in_database(runs.acquire)(answer_id, asked)
+    if run is not None:
+        run.may_return, run.caller = may_return, caller
+        writing.start(run)
+    return run
 
 
 async def finish(answer_id: uuid.UUID, asked: Answer | None = None, caller: str = "") -> StreamEvent:

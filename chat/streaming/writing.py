@@ -1,7 +1,7 @@
 """Writing one answer: a task of the process that leased it.
 
 Events reach followers in the same process at once, and the database a few times a second (see
-`chat.streaming.heartbeat`). Whatever happens, the last event tells the truth and is stored before it is shown.
+`chat.streaming.runs`). Whatever happens, the last event tells the truth and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from django.utils.translation import gettext as _
 from chat import answering, budgets
 from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
-from chat.protocols import PartialAnswer
-from chat.streaming import answer_cache, heartbeat, payloads, runs, saving
+from chat.streaming import answer_cache, payloads, runs, saving
 from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
-from chat.streaming.runs import RUNS, Lease, Run, in_database
-from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message, stopped_message
+from chat.streaming.runs import RUNS, Run, in_database
+from chat.streaming.saving import broken_message, deleted_message, interrupted_message, stopped_message
 from chat.streaming.threads import in_thread
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
@@ -50,13 +49,12 @@ SITE_POLL_SECONDS = 0.5
 _SITE_LOCK = 0x616E7377
 
 
-def start(lease: Lease, *, may_return: bool = True, caller: str = "") -> Run:
-    run = Run(lease, asyncio.get_running_loop(), caller, may_return)
-    RUNS[lease.answer.pk] = run
-    run.task = asyncio.create_task(_write(run), name=f"answer {lease.answer.pk}")
+def start(run: Run) -> None:
+    run.loop = asyncio.get_running_loop()
+    RUNS[run.answer.pk] = run
+    run.task = asyncio.create_task(_write(run), name=f"answer {run.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
-    heartbeat.watch(run.loop)
-    return run
+    runs.watch(run.loop)
 
 
 def out_of_time_message() -> str:
@@ -73,8 +71,7 @@ def cut_off_message() -> str:
 
 async def _write(run: Run) -> None:
     """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
-    draft = PartialAnswer()
-    record = Record(run.answer, 0, Failed(broken_message()), draft=draft)
+    run.outcome = Failed(broken_message())
     pieces: list[str] = []
     started = time.perf_counter()
 
@@ -82,12 +79,12 @@ async def _write(run: Run) -> None:
         return (time.perf_counter() - started) * 1000
 
     def so_far(notice: str) -> Completed:
-        return Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
+        return Completed("".join(pieces), (), False, run.draft.generator, notice, usage=run.draft.usage)
 
     try:
         with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
-                await _publish(run, record, pieces, milliseconds)
+                await _publish(run, pieces, milliseconds)
     except asyncio.CancelledError:
         if not run.is_stopped:
             # This process ends: see `leave_to_others`.
@@ -95,59 +92,58 @@ async def _write(run: Run) -> None:
             ADMISSION.release(run.answer.pk)
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
             return
-        record.stopped = True
-        record.outcome = so_far(stopped_message())
+        run.is_partial = True
+        run.outcome = so_far(stopped_message())
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
             OUT_OF_TIME.labels(stage="writing" if pieces else "searching" if run.is_begun else "waiting").inc()
             logger.warning("Answer %s was not done within %g s.", run.answer.pk, settings.QUESTION_SECONDS)
-            record.stopped = bool(pieces)
-            record.outcome = so_far(cut_off_message()) if pieces else Failed(out_of_time_message())
+            run.is_partial = bool(pieces)
+            run.outcome = so_far(cut_off_message()) if pieces else Failed(out_of_time_message())
         else:
             logger.exception("Answer %s broke off.", run.answer.pk)
-            record.outcome = Failed(broken_message())
+            run.outcome = Failed(broken_message())
     ADMISSION.release(run.answer.pk)
-    record.timings_ms["total"] = milliseconds()
-    record.sequence = len(run.events) + 1
+    run.timings_ms["total"] = milliseconds()
     run.ending = True
     # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
-    await asyncio.shield(asyncio.ensure_future(_end(run, record)))
+    await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
-async def _publish(run: Run, record: Record, pieces: list[str], milliseconds: Callable[[], float]) -> None:
-    """Publish the events but the last one, and note in the record what they tell; ``pieces`` are the texts so far."""
-    async with aclosing(_events(run, record)) as events:
+async def _publish(run: Run, pieces: list[str], milliseconds: Callable[[], float]) -> None:
+    """Publish the events but the last one, and note in the run what they tell; ``pieces`` are the texts so far."""
+    async with aclosing(_events(run)) as events:
         async for event in events:
             match event:
                 case Searched():
-                    record.searched = event
-                    record.timings_ms.setdefault("searched", milliseconds())
+                    run.searched = event
+                    run.timings_ms.setdefault("searched", milliseconds())
                     # In a thread: it looks for instructions in the sources, which takes milliseconds.
                     payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
                     run.publish("searched", payload)
                 case AnswerToken():
-                    record.timings_ms.setdefault("first_token", milliseconds())
+                    run.timings_ms.setdefault("first_token", milliseconds())
                     # The last token's time counts: what follows is checking.
-                    record.timings_ms["written"] = milliseconds()
+                    run.timings_ms["written"] = milliseconds()
                     pieces.append(event.text)
                     run.publish("token", {"text": event.text})
                 case CachedAnswer():
-                    record.timings_ms.setdefault("repeated", milliseconds())
+                    run.timings_ms.setdefault("repeated", milliseconds())
                     _publish_cached(run, event)
-                    record.outcome = event
+                    run.outcome = event
                 case Completed() | Failed():
-                    record.outcome = event
+                    run.outcome = event
 
 
-async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
-    lease, answer = run.lease, run.answer
+async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
+    answer = run.answer
     method = SearchMethod(answer.method) if answer.method else None
-    if not lease.filters.collections:
+    if not run.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
     is_instruction = bool(await in_thread(answering.instruction)(answer.question))
     if not is_instruction:
-        record.cache_key, cached = await in_database(_look_up)(lease)
+        run.cache_key, cached = await in_database(_look_up)(run)
         if cached is not None:
             yield cached
             return
@@ -156,10 +152,10 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
         may_use_model = await in_database(budgets.may_use_model)(answer.conversation.owner)
         answering_events = answering.answer(
             answer.question,
-            lease.filters,
+            run.filters,
             method=method,
-            history=lease.history,
-            draft=record.draft,
+            history=run.history,
+            draft=run.draft,
             subject=answer.conversation.subject,
             without_model="" if may_use_model else without_model_message(),
         )
@@ -168,11 +164,11 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
                 yield event
 
 
-def _look_up(lease: Lease) -> tuple[str, CachedAnswer | None]:
+def _look_up(run: Run) -> tuple[str, CachedAnswer | None]:
     """As `answer_cache.look_up`; the search reports a database that does not answer."""
     try:
         with statements_within(LOOK_UP_SECONDS):
-            return answer_cache.look_up(lease.answer, lease.filters, lease.history)
+            return answer_cache.look_up(run.answer, run.filters, run.history)
     except SearchUnavailable:
         return "", None
     except OperationalError as error:
@@ -186,16 +182,16 @@ def _publish_cached(run: Run, cached: CachedAnswer) -> None:
         run.publish("token", {"text": text})
 
 
-async def _end(run: Run, record: Record) -> None:
+async def _end(run: Run) -> None:
     name, payload = "failed", {"message": broken_message()}
-    owner_pk, usage = run.answer.conversation.owner_id, record.draft.usage
+    owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
                 # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
                 await in_database(budgets.count_use)(owner_pk, usage)
                 usage = None
-            name, payload = await in_database(saving.save)(record, run.rows(record.sequence - 1))
+            name, payload = await in_database(saving.save)(run)
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)
@@ -208,8 +204,8 @@ async def _end(run: Run, record: Record) -> None:
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
             else:
-                await in_database(saving.give_up)(record, payload["message"])
-    run.publish(name, payload, record.saved)
+                await in_database(saving.give_up)(run, payload["message"])
+    run.publish(name, payload, run.saved)
     _forget(run)
 
 
@@ -227,7 +223,7 @@ async def leave_to_others(seconds: float) -> None:
 
 async def _hand_over(run: Run) -> None:
     try:
-        await in_database(runs.hand_over)(run.lease)
+        await in_database(runs.hand_over)(run.answer)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:

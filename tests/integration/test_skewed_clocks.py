@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
-from chat.streaming import heartbeat, runs, streams, sweep, writing
+from chat.streaming import runs, saving, streams, writing
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import execution as measuring
@@ -88,7 +88,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(
     if issubclass(kind, Job):
         sweep_jobs(kind)
     else:
-        sweep.close_interrupted()
+        saving.close_interrupted()
     assert held.held().exists()
     # Silent by the database's clock.
     kind.objects.update(heartbeat_at=Now() - 2 * kind.SILENT_AFTER)
@@ -131,20 +131,19 @@ def test_judgements_and_runs_wait_for_their_pause(skew: timedelta, collection: C
 def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clock, settings: Any) -> None:
     clock(skew)
     first, second = answer(), answer()
-    held = runs.acquire(first.pk)
-    assert held is not None
+    run = runs.acquire(first.pk)
+    assert run is not None
     assert Answer.objects.filter(pk=first.pk).update(status=Answer.Status.GENERATING)
     clock(-skew)
     _, is_alive, _ = streams._stored_after(first.pk, 0, 0)
     assert is_alive
-    assert sweep.close_interrupted() == 0
+    assert saving.close_interrupted() == 0
     # The writer, on the first machine, sees that somebody follows on the second.
     clock(skew)
-    run = runs.Run(held, None)  # type: ignore[arg-type]
-    assert heartbeat._store([heartbeat._Snapshot(run, 0)]) == {first.pk: True}
-    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=heartbeat.UNFOLLOWED_SECONDS))
+    assert runs._store({run: 0}) == {run: True}
+    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=runs.UNFOLLOWED_SECONDS))
     clock(-skew)
-    assert heartbeat._store([heartbeat._Snapshot(run, 0)]) == {first.pk: False}
+    assert runs._store({run: 0}) == {run: False}
     # One place, which is taken.
     settings.ANSWERS_AT_ONCE_SITE = 1
     assert runs.acquire(second.pk) is not None

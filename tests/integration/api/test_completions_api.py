@@ -18,7 +18,7 @@ from rest_framework.throttling import ScopedRateThrottle
 from chat import answering, asking
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, Conversation
-from chat.streaming import heartbeat, streams
+from chat.streaming import runs, streams
 from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of
@@ -289,8 +289,8 @@ def test_tokens_are_those_that_the_model_counted(
 
 
 async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.2)
+    monkeypatch.setattr(runs, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.2)
     left = asyncio.Event()
 
     async def endless(*args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat import answering, asking, conf
 from chat.exceptions import SiteBusy
 from chat.models import Answer, Conversation
-from chat.streaming import heartbeat, runs, streams, writing
+from chat.streaming import runs, streams, writing
 from chat.streaming.admission import ADMISSION
 from chat.types import ContextSource
 from retrieval.api.callers import network_of
@@ -155,7 +155,7 @@ async def test_who_left_for_good_leaves_the_queue(
     library: Collection, gated: Gated, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, may_return: bool
 ) -> None:
     if may_return:
-        monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.1)
+        monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")

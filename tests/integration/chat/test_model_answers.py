@@ -22,7 +22,7 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import evidence
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
-from chat.streaming import heartbeat, runs, streams, writing
+from chat.streaming import runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
@@ -117,7 +117,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(
     library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise the heartbeat may see it first, and end the writing before the model has told what it took.
-    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 60.0)
+    monkeypatch.setattr(runs, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
-from chat.api.ask import finish_answer
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.contrib.sessions.models import Session
@@ -17,6 +16,7 @@ from django.test import AsyncClient, Client
 from rest_framework.exceptions import PermissionDenied
 
 from chat import asking, conf
+from chat.api.answers import finish_answer
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent

@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import heartbeat, runs, saving, streams, sweep, writing
+from chat.streaming import runs, saving, streams, writing
 from chat.types import ContextSource
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
@@ -156,7 +156,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
 async def test_an_answer_that_nobody_reads_is_stopped(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
     slow.words = 200
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
@@ -258,7 +258,7 @@ async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
     whole = runs.acquire
     leasing, go_on = threading.Event(), threading.Event()
 
-    def slowly(answer_id: uuid.UUID, asked: Answer | None) -> runs.Lease | None:
+    def slowly(answer_id: uuid.UUID, asked: Answer | None) -> runs.Run | None:
         leased = whole(answer_id, asked)
         leasing.set()
         go_on.wait(5)
@@ -295,7 +295,8 @@ async def test_a_run_that_ends_does_not_take_another_one_with_it(library: Collec
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
     run = await begun(answer)
-    other = runs.RUNS[answer.pk] = runs.Run(run.lease, loop=run.loop)
+    other = runs.RUNS[answer.pk] = runs.Run(run.answer, run.filters)
+    other.loop = run.loop
     await here
     assert runs.RUNS.pop(answer.pk, None) is other
 
@@ -308,10 +309,10 @@ async def test_what_was_stopped_before_its_process_died_is_kept(library: Collect
             answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
         )
     await streams.stop(answer.pk)
-    await sync_to_async(sweep.close_interrupted)()
+    await sync_to_async(saving.close_interrupted)()
     assert (await reread(answer)).text == ""
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=2))
-    assert await sync_to_async(sweep.close_interrupted)() == 0
+    assert await sync_to_async(saving.close_interrupted)() == 0
     saved = await reread(answer)
     assert (saved.status, saved.lease, saved.text) == (Answer.Status.STOPPED, None, "The pump weighs ")
     assert saved.notice == "Stopped before the end."
@@ -335,7 +336,7 @@ async def test_an_answer_deleted_while_it_is_written_ends_quietly(
     delete: Callable[[Answer], object],
 ) -> None:
     # Events come as often as they can, to hit the moment in between.
-    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(runs, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
     slow.words = 3000
     answer = await sync_to_async(begin)()
@@ -359,7 +360,7 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
-    assert await sync_to_async(sweep.close_interrupted)() == 2
+    assert await sync_to_async(saving.close_interrupted)() == 2
     assert (await reread(lost)).status == (await reread(old)).status == Answer.Status.FAILED
     assert (await reread(fresh)).status == Answer.Status.PENDING
     (event,) = await collect(lost)
@@ -488,7 +489,7 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
 async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_stream(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
     answer = await sync_to_async(begin)()
     kept = streams.follow(answer.pk)
@@ -505,7 +506,7 @@ async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_strea
 async def test_a_reader_who_waits_for_a_slow_model_is_there(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.3)
     monkeypatch.setattr(streams, "PING_SECONDS", 0.2)
     slow.words, slow.pause_seconds = 2, 1.0
     answer = await sync_to_async(begin)()
@@ -542,9 +543,9 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     library: Collection, slow: SlowGenerator
 ) -> None:
     answer = await sync_to_async(begin)()
-    lease = await sync_to_async(runs.acquire)(answer.pk)
-    assert lease is not None
-    run = writing.start(lease)
+    run = await sync_to_async(runs.acquire)(answer.pk)
+    assert run is not None
+    writing.start(run)
     assert run.task is not None
     run.task.cancel()
     async with asyncio.timeout(60):
@@ -558,36 +559,34 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 
 
 async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenerator) -> None:
-    leases = [await sync_to_async(lambda: runs.acquire(begin().pk))() for _ in range(5)]
-    snapshots = []
-    for lease in leases:
-        assert lease is not None
-        run = runs.Run(lease, asyncio.get_running_loop())
+    snapshots = {}
+    for _ in range(5):
+        run = await sync_to_async(lambda: runs.acquire(begin().pk))()
+        assert run is not None
         run.publish("token", {"text": "word "})
-        snapshots.append(heartbeat._Snapshot(run, 1))
+        snapshots[run] = 1
 
     def counted() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert len(heartbeat._store(snapshots)) == 5
+            assert len(runs._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
 
     # Heartbeats, what still holds, the events; and the transaction's two ends.
     assert await sync_to_async(counted)() <= 5
     assert await StreamedEvent.objects.acount() == 5
-    assert [snapshot.run.stored for snapshot in snapshots] == [1] * 5
+    assert [run.stored for run in snapshots] == [1] * 5
 
 
 async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Collection) -> None:
-    snapshots = []
+    snapshots = {}
     for text in ("fine", "nul \x00"):
-        lease = await sync_to_async(lambda: runs.acquire(begin().pk))()
-        assert lease is not None
-        run = runs.Run(lease, asyncio.get_running_loop())
+        run = await sync_to_async(lambda: runs.acquire(begin().pk))()
+        assert run is not None
         run.publish("token", {"text": text})
-        snapshots.append(heartbeat._Snapshot(run, 1))
-    followed = await sync_to_async(heartbeat._store)(snapshots)
-    assert set(followed) == {snapshot.run.answer.pk for snapshot in snapshots}
-    assert [snapshot.run.stored for snapshot in snapshots] == [1, 0]
+        snapshots[run] = 1
+    followed = await sync_to_async(runs._store)(snapshots)
+    assert set(followed) == set(snapshots)
+    assert [run.stored for run in snapshots] == [1, 0]
 
 
 async def test_a_reader_elsewhere_says_now_and_then_that_it_follows(

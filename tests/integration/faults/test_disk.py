@@ -25,7 +25,7 @@ from rest_framework.test import APIClient
 
 from chat import conf
 from chat.models import Answer, Conversation
-from chat.streaming import streams, sweep, writing
+from chat.streaming import saving, streams, writing
 from chat.types import ContextSource
 from ragsite import beat
 from ragsite.celery import app as celery_app
@@ -253,8 +253,8 @@ def test_an_answer_that_cannot_be_saved_says_so(
     assert told.name == "failed"
 
     tables.make_room()
-    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * sweep.CLOSED_AFTER)
-    sweep.close_interrupted()
+    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * saving.CLOSED_AFTER)
+    saving.close_interrupted()
     answer.refresh_from_db()
     assert answer.status == "failed"
     assert answer.error
