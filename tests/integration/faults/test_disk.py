@@ -38,7 +38,7 @@ from tests.support.small_disk import SmallDisk, small_disk
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUESTION = {"question": "How heavy is the pump?"}
-COMPLETION = {"model": "documents", "messages": [{"role": "user", "content": "How heavy is the pump?"}]}
+COMPLETION = {"messages": [{"role": "user", "content": "How heavy is the pump?"}]}
 TOLD = "The disk of this site is full"
 
 
