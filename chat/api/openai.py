@@ -71,7 +71,8 @@ class BearerAuthentication(BaseAuthentication):
             raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
         if not key.strip() or key.strip().lower() in PLACEHOLDERS:
             return None
-        credentials: tuple[Any, Any] = import_string(settings.API_KEY_AUTHENTICATION)().authenticate_key(key.strip())
+        keys = import_string(settings.API_KEY_AUTHENTICATION)()
+        credentials: tuple[Any, Any] = keys.authenticate_key(request, key.strip())
         return credentials
 
     def authenticate_header(self, request: Request) -> str:

@@ -19,6 +19,8 @@ from rest_framework.request import Request
 
 from ragsite.accounts.providers.rights import is_forgotten
 from ragsite.models import ApiKey
+from ragsite.sign_in import limits
+from ragsite.sign_in.backend import refuse
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection
 from retrieval.rights.key_limits import KeyLimits, Scope, set_limits
@@ -86,15 +88,22 @@ class KeyAuthentication(BaseAuthentication):
         scheme, _space, secret = get_authorization_header(request).decode("latin-1").strip().partition(" ")
         if scheme.lower() not in ("bearer", "token"):
             return None
-        return self.authenticate_key(secret.strip())
+        return self.authenticate_key(request, secret.strip())
 
-    def authenticate_key(self, secret: str) -> tuple[Any, ApiKey]:
-        """Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an inactive user."""
+    def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
+        """The user and the key. Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an
+        inactive user; Throttled, before the lookup, if the address sent too many such keys.
+        """
+        caller = limits.caller_of(request, secret, is_name=False)
+        allowance = limits.token_allowance(caller)
+        refuse(request, allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
-        if key is None:
-            raise AuthenticationFailed("This API key is not known.")
-        if refusal := _refusal(key):
+        refusal = "This API key is not known." if key is None else _refusal(key)
+        if key is None or refusal:
+            limits.count_token_failure(caller)
             raise AuthenticationFailed(refusal)
+        if not allowance.is_clean:
+            limits.count_success(caller, with_failures=False)
         _note_use(key)
         set_limits(key.user, key.limits())
         return key.user, key

@@ -65,7 +65,7 @@ MIDDLEWARE = [
     "ragsite.observability.request_context.number_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "ragsite.sign_in.middleware.SignInMiddleware",
+    "ragsite.sign_in.middleware.refused_sign_ins",
     "ragsite.http.middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",

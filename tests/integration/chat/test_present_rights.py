@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.contrib.sessions.models import Session
-from django.test import AsyncClient, Client
+from django.test import AsyncClient, Client, RequestFactory
 from rest_framework.exceptions import PermissionDenied
 
 from chat import asking, conf
@@ -300,7 +300,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
     session_key = ""
     if loss == "key revoked":
         issued = await sync_to_async(issue_key)(owner, "Laptop", [Scope.ASK])
-        owner, key = await sync_to_async(KeyAuthentication().authenticate_key)(issued.secret)
+        owner, key = await sync_to_async(KeyAuthentication().authenticate_key)(RequestFactory().get("/"), issued.secret)
     elif loss in ("session ended", "new password"):
         browser = AsyncClient()
         await browser.aforce_login(owner)
