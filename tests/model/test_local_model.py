@@ -125,7 +125,7 @@ class Site:
 
     def model(self) -> psutil.Process:
         """The process that listens at the model's port."""
-        return next(child for child in self.serve.children() if child.name() == "ragsite-model")
+        return next(child for child in self.serve.children() if "ragsite.local_model" in child.cmdline())
 
     def model_state(self) -> str:
         state: str = self.client.get("/readyz").json()["checks"]["language_model"]["state"]
