@@ -20,8 +20,7 @@ from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import extraction
-from retrieval.ingest.chunking import chunker
+from retrieval.ingest import chunker, extraction
 from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS

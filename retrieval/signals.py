@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import remove_chunks
 from retrieval.models import Collection, Document, Draft, Source
-from retrieval.sources.kinds.folders import clone_path
+from retrieval.sources.kinds.local_files import clone_path
 
 
 @receiver(pre_delete, sender=Document)

@@ -23,7 +23,7 @@ from bench.bulk import NewDocument, save_documents
 from bench.reporting import Report
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, SyntheticPassage, Vectors
 from retrieval.dense.index import build_index, drop_index
-from retrieval.ingest.chunking.chunker import content_hash
+from retrieval.ingest.chunker import content_hash
 from retrieval.ingest.writing import lock_statistics, weighting
 from retrieval.models import Chunk, Collection, Embedder
 from retrieval.text.terms import DIMENSIONS, lexeme_dimension

@@ -19,7 +19,7 @@ from bench.speed import sentence_transformers_reference
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.chunking import chunker
+from retrieval.ingest import chunker
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractionLimits
 from retrieval.ingest.folders import find

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chat.grounding.units import QuotableUnit, UnitKind
 from chat.grounding.words import stems
 from retrieval.text.blocks import Block, BlockKind
-from retrieval.text.blocks.outline import split_items
+from retrieval.text.blocks.items import split_items
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from chat.grounding.citations import quote_for_answer
 from chat.grounding.code_spans import find_code
 from chat.grounding.units import QuotableUnit, blocks_of
 from chat.types import ContextSource
-from retrieval.text.blocks.outline import read_cells
-from retrieval.text.blocks.types import BlockKind
+from retrieval.text.blocks.block import BlockKind
+from retrieval.text.blocks.items import read_cells
 
 LONGEST_MARKER = len(" … [999]")
 # What says that a block is longer than what is shown.

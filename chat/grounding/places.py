@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from chat.types import NearPlace, VerifiedCitation
 from retrieval.database.statements import fetch
-from retrieval.ingest.chunking.outline import below_title, headings_at
+from retrieval.ingest.chunker import below_title, headings_at
 from retrieval.search.context import Passage
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from chat.grounding.code_spans import find_code
 from retrieval.text.blocks import Block, BlockKind, find_blocks
-from retrieval.text.blocks.outline import find_header, read_cells, split_items
+from retrieval.text.blocks.items import find_header, read_cells, split_items
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:

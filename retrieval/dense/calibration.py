@@ -22,7 +22,7 @@ from django.db import DatabaseError
 
 from retrieval import conf
 from retrieval.exceptions import NotFitted
-from retrieval.ingest.chunking.chunker import embedding_text
+from retrieval.ingest.chunker import embedding_text
 from retrieval.models import Chunk, EmbedderCalibration
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from retrieval import conf
 from retrieval.dense.index import build_index, drop_index
 from retrieval.dense.vector_rows import copy_vectors
-from retrieval.ingest.chunking.chunker import embedding_text
+from retrieval.ingest.chunker import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
 from retrieval.protocols import TextEmbedder
 

@@ -32,9 +32,8 @@ from retrieval.exceptions import (
     LeaseLost,
     RetrievalError,
 )
-from retrieval.ingest import formats, turns
-from retrieval.ingest.chunking import chunker
-from retrieval.ingest.chunking.outline import below_title
+from retrieval.ingest import chunker, formats, turns
+from retrieval.ingest.chunker import below_title
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.formats import PDF
@@ -52,7 +51,7 @@ from retrieval.sandbox import JobCancelled
 from retrieval.tables.reading import read_tables
 from retrieval.tables.writing import replace_tables
 from retrieval.text.blocks import find_blocks
-from retrieval.text.blocks.types import Row, rows_touching
+from retrieval.text.blocks.block import Row, rows_touching
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 

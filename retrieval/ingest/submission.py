@@ -18,8 +18,7 @@ from django.utils.translation import gettext as _t
 from retrieval import conf
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, FilesUnavailable
-from retrieval.ingest import formats
-from retrieval.ingest.chunking import chunker
+from retrieval.ingest import chunker, formats
 from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.extraction.types import Member
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND

@@ -18,7 +18,7 @@ from django.db import connection
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Document, Embedder
-from retrieval.text.blocks.types import Row
+from retrieval.text.blocks.block import Row
 from retrieval.text.terms import expand_identifiers
 
 if TYPE_CHECKING:

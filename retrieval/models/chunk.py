@@ -39,7 +39,7 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks that hold some of it, as `retrieval.text.blocks.types` writes them.
+    # The blocks that hold some of it, as `retrieval.text.blocks.block` writes them.
     blocks = models.JSONField(default=list, db_default=[])
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)

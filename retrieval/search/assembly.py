@@ -22,7 +22,7 @@ from retrieval.search.surroundings import (
     place_of,
 )
 from retrieval.search.trace import Hit
-from retrieval.text.blocks.types import Block
+from retrieval.text.blocks.block import Block
 
 # So many of the best hits are given with the whole section they stand in, where it is short.
 _WHOLE_SECTIONS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retrieval.text.blocks.types import Block
+from retrieval.text.blocks.block import Block
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from retrieval.exceptions import RetrievalError
 from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
 from retrieval.search.context import Passage
-from retrieval.text.blocks.types import from_rows
+from retrieval.text.blocks.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 
 from retrieval.search.context import Passage
-from retrieval.text.blocks.types import BlockKind
+from retrieval.text.blocks.block import BlockKind
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

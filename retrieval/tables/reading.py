@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from retrieval.ingest.extraction.lines import find_line_starts, plain_title
+from retrieval.ingest.extraction.titles import find_line_starts, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, Section, TableGrid, TableGridRow
 from retrieval.tables.cells import CellValue, is_nothing, type_column, uses_decimal_commas
 from retrieval.tables.words import squeeze, stem, stems_of, words_of_name

@@ -23,7 +23,7 @@ from retrieval.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.viewer import code, markdown, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, TextRun
-from retrieval.viewer.tables import ShownTable, show_tables
+from retrieval.viewer.shown_tables import ShownTable, show_tables
 
 logger = logging.getLogger(__name__)
 

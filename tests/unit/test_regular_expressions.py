@@ -59,7 +59,7 @@ LOOPED = {
 SEEN_CHARACTERS = {
     "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
-    "retrieval/ingest/extraction/lines.py": 800,  # 4 * MAX_TITLE_CHARS
+    "retrieval/ingest/extraction/titles.py": 800,  # 4 * MAX_TITLE_CHARS
     "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
     "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
     "chat/questions/parts.py": 1_000,  # READ_CHARACTERS

@@ -13,7 +13,7 @@ from lxml import etree
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.lines import derive_title
+from retrieval.ingest.extraction.titles import derive_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, LeftOut, Member, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
 

@@ -16,8 +16,8 @@ from retrieval.ingest.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.ingest.extraction.decoding import canonical, decode
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.html import convert_html, parse_html, write_pictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.plain import find_title, parse_structure
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)

@@ -11,8 +11,8 @@ from lxml import etree
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical, decode
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.plain import find_title, parse_structure
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.writer import TableCell, spread, write_markdown_table
 

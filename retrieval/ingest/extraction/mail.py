@@ -24,7 +24,7 @@ from oxmsg.storage import Storage
 from retrieval.ingest.extraction.archive import Members
 from retrieval.ingest.extraction.decoding import canonical, decode
 from retrieval.ingest.extraction.html import convert_html, parse_html
-from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.writer import MarkdownWriter
 

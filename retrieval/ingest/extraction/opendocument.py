@@ -13,8 +13,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter, TableCell, spread
 

@@ -16,11 +16,11 @@ from PIL import Image
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.pdf_page import find_rules, is_picture, read_page
 from retrieval.ingest.extraction.printed import Box, PrintedLine, PrintedPage, order_lines, turn_box
 from retrieval.ingest.extraction.printed_tables import join_tables, set_tables
 from retrieval.ingest.extraction.printed_text import compose, largest_heading
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, too_much_text
 
 _EDGE_LINES = 2

@@ -8,7 +8,7 @@ import re
 from markdown_it import MarkdownIt
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.lines import derive_title, find_line_starts, plain_title
+from retrieval.ingest.extraction.titles import derive_title, find_line_starts, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
 from retrieval.ingest.formats import PLAIN, RST
 

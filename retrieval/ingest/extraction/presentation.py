@@ -13,7 +13,7 @@ from pptx.oxml.ns import qn
 from retrieval.ingest.extraction.archive import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter, TableCell, spread
 

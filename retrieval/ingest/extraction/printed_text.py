@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import median
 
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.lines import plain_title
 from retrieval.ingest.extraction.printed import PrintedLine, PrintedPage
+from retrieval.ingest.extraction.titles import plain_title
 from retrieval.ingest.extraction.types import Page, Section
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})

@@ -20,7 +20,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.archive import check_archive
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, LeftOut, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
 

@@ -6,7 +6,7 @@ import itertools
 import re
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.lines import find_line_starts
+from retrieval.ingest.extraction.titles import find_line_starts
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
 from retrieval.ingest.formats import JSON, JSON_LINES
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.lines import derive_title
+from retrieval.ingest.extraction.titles import derive_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.writer import MarkdownWriter
 from retrieval.ingest.formats import TSV

@@ -19,7 +19,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.archive import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
-from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
 from retrieval.ingest.extraction.writer import MarkdownWriter, TableCell, spread, write_markdown_table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.lines import plain_title
+from retrieval.ingest.extraction.titles import plain_title
 from retrieval.ingest.extraction.types import (
     ExtractedText,
     ExtractionLimits,

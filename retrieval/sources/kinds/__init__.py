@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from retrieval.sources.kinds import feed, file_servers, folders, mailbox, website, wikis
+from retrieval.sources.kinds import feed, file_servers, local_files, mailbox, website, wikis
 
 KINDS = {
     kind.name: kind
     for kind in (
-        folders.FOLDER,
+        local_files.FOLDER,
         website.KIND,
-        folders.GIT,
+        local_files.GIT,
         file_servers.S3,
         file_servers.WEBDAV,
         mailbox.KIND,

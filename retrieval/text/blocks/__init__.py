@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from retrieval.text.blocks.block import Block, BlockKind
 from retrieval.text.blocks.finding import BLOCKS_VERSION, find_blocks
-from retrieval.text.blocks.types import Block, BlockKind
 
 __all__ = ["BLOCKS_VERSION", "Block", "BlockKind", "find_blocks"]

@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
+from retrieval.text.blocks.block import Block, BlockKind
 from retrieval.text.blocks.lines import Line, Title, read_lines
 from retrieval.text.blocks.scanning import BlockDraft, Scanner
-from retrieval.text.blocks.types import Block, BlockKind
 from retrieval.text.sentences import split_sentences, strip_range
 
 # To be raised when blocks are found differently: documents are then read again.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from retrieval.text.blocks.block import BlockKind
 from retrieval.text.blocks.lines import (
     Item,
     Line,
@@ -26,7 +27,6 @@ from retrieval.text.blocks.lines import (
     read_first_field,
     read_item,
 )
-from retrieval.text.blocks.types import BlockKind
 
 _DIRECTIVE = re.compile(r"\.\. (?:([\w:-]{1,40})::(?:\s|$)(.{0,200}))?")
 # Tables of reStructuredText too: their columns stand in place only where each letter is as wide as another.

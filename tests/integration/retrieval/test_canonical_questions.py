@@ -12,8 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.pages.suggestions import suggestions
-from retrieval.ingest import pipeline
-from retrieval.ingest.chunking import chunker
+from retrieval.ingest import chunker, pipeline
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme

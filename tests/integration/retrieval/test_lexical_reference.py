@@ -16,7 +16,7 @@ from django.db import connection
 
 from bench.bulk import NewDocument, replace_documents
 from retrieval.dense.active import active_embedder
-from retrieval.ingest.chunking.chunker import content_hash
+from retrieval.ingest.chunker import content_hash
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.query import COMMON_SHARE, build_queries

@@ -20,7 +20,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import submit
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
 from retrieval.sources import comparing, runs
-from retrieval.sources.kinds.folders import FolderConnector
+from retrieval.sources.kinds.local_files import FolderConnector
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 from retrieval.sources.runs import sync

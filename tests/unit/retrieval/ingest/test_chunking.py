@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from retrieval.ingest.chunking.chunker import (
+from retrieval.ingest.chunker import (
     MAX_CONTEXT_CHARS,
     SPECIAL_TOKENS,
     TextChunk,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.text.blocks import Block, BlockKind, find_blocks
-from retrieval.text.blocks.outline import find_header, read_cells, split_items
+from retrieval.text.blocks.items import find_header, read_cells, split_items
 
 STEPS = """Do this:
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrieval.ingest.extraction import extract
 from retrieval.text.blocks import Block, BlockKind, find_blocks
-from retrieval.text.blocks.types import from_rows, rows_touching
+from retrieval.text.blocks.block import from_rows, rows_touching
 
 
 def blocks_of(source: str, filename: str = "a.md") -> tuple[str, list[Block]]:

@@ -10,8 +10,7 @@ from functools import partial
 import pytest
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import formats
-from retrieval.ingest.chunking import chunker
+from retrieval.ingest import chunker, formats
 from retrieval.ingest.extraction import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.text.language import detect_language

@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.chunking.chunker import chunk
+from retrieval.ingest.chunker import chunk
 from retrieval.ingest.extraction import extract
 from retrieval.ingest.extraction.sheets import Cell, Sheet, show_value, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits

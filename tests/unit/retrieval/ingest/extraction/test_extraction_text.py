@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.ingest.extraction import ExtractedText, extract
-from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.titles import derive_title, plain_title
 
 
 def outline(extracted: ExtractedText) -> list[tuple[int, str, str]]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import unescape
 from itertools import islice, pairwise
 
+from retrieval.text.blocks.block import Block, BlockKind
 from retrieval.text.blocks.lines import closes_fence, is_delimiter, opens_fence, read_item, read_lines
-from retrieval.text.blocks.types import Block, BlockKind
 from retrieval.text.sentences import strip_range
 
 Span = tuple[int, int]

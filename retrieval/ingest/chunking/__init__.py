@@ -1,1 +1,0 @@
-"""From canonical text to passages."""
