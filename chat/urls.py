@@ -1,6 +1,7 @@
 from django.urls import path
 
 from chat import views
+from chat.views import widget
 from chat.views.debug import scores
 
 app_name = "chat"
@@ -16,6 +17,9 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/stop-sharing/", views.stop_sharing, name="stop_sharing"),
     path("conversations/", views.conversations, name="conversations"),
     path("s/<uuid:token>/", views.shared, name="shared"),
+    path("widget.js", widget.script, name="widget_script"),
+    path("widget/", widget.frame, name="widget"),
+    path("widget/answers/<uuid:answer_id>/", widget.answer, name="widget_answer"),
     path("answers/<uuid:answer_id>/stream/", views.stream, name="stream"),
     path("answers/<uuid:answer_id>/stop/", views.stop, name="stop"),
     path("answers/<uuid:answer_id>/feedback/", views.feedback, name="feedback"),

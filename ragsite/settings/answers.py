@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.machine import available_cores
@@ -26,6 +28,11 @@ ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 8 if LOCAL_MODEL else 32)
 # Of both, what one caller may have: an account, or an address without one. 1: one may have all.
 CALLER_SHARE = env.number("CALLER_SHARE", 0.25)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
+# Whose pages may show the widget, as origins; they stand in a policy that browsers read.
+WIDGET_SITES = env.names("WIDGET_SITES")
+for _site in WIDGET_SITES:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", _site):
+        raise ImproperlyConfigured(f"WIDGET_SITES must name sites as https://www.example.org, not {_site!r}.")
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500

@@ -1,0 +1,66 @@
+"""The widget: the chat in a frame on other sites, for readers without an account.
+
+A page of a site that WIDGET_SITES names has one script tag, which adds a button and the frame. The frame asks the API
+without cookies, so it reaches public collections only, whoever is signed in here.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from csp.constants import NONE, SELF
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.templatetags.static import static
+from django.views.decorators.clickjacking import xframe_options_exempt
+from django.views.decorators.http import require_GET
+
+from chat.conversations import rights
+from chat.models import Answer
+from chat.pages.turns import build_turn, build_withheld_turn
+
+
+@require_GET
+def script(request: HttpRequest) -> HttpResponse:
+    """Where the script is that a page includes. Raises: Http404 while no site may show the widget."""
+    _require_sites()
+    return redirect(static("chat/widget.js"))
+
+
+@require_GET
+@xframe_options_exempt
+def frame(request: HttpRequest) -> HttpResponse:
+    """The page in the frame, which only the named sites can show. Raises: Http404, as above."""
+    _require_sites()
+    context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
+    response = render(request, "chat/widget.html", context)
+    policy = {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [NONE],
+        "frame-ancestors": settings.WIDGET_SITES,
+    }
+    response._csp_config = policy  # type: ignore[attr-defined]  # read by django-csp's middleware
+    return response
+
+
+@require_GET
+def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """An answer that was asked without an account, as HTML for the frame, with its sources as links."""
+    _require_sites()
+    of_nobody = Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+    found = get_object_or_404(of_nobody.select_related("feedback", "repeats"), pk=answer_id)
+    is_withheld = rights.is_withheld(AnonymousUser(), found)
+    turn = build_withheld_turn(found) if is_withheld else build_turn(found)
+    return render(request, "chat/_turn.html", {"turn": turn, "sources": turn.sources, "readonly": True})
+
+
+def _require_sites() -> None:
+    if not settings.WIDGET_SITES or settings.CHAT_REQUIRES_LOGIN:
+        raise Http404

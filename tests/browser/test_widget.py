@@ -1,0 +1,123 @@
+"""The widget on another site: its frame answers there, and on no site that is not named."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import FrameLocator, Page, expect
+
+from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.pages import violations
+from tests.support.site import free_port
+
+QUESTION = "Which seal kit fits the MX-9920-W?"
+
+
+@pytest.fixture(scope="module")
+def other_site() -> Iterator[Callable[[str], str]]:
+    """``other_site(script)``: the address of another site's page, which holds one script tag and a strict policy."""
+    pages: dict[str, bytes] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = pages.get(self.path)
+            self.send_response(200 if page else 204)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            origins = "http://127.0.0.1:* http://localhost:*"
+            self.send_header(
+                "Content-Security-Policy", f"default-src 'none'; script-src {origins}; frame-src {origins}"
+            )
+            self.end_headers()
+            self.wfile.write(page or b"")
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", free_port()), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def serve(script: str) -> str:
+        head = "<!doctype html><html lang=en><title>Pumps</title><meta name=viewport content=width=device-width>"
+        pages["/"] = f"{head}<main><h1>Pumps</h1></main>{script}</html>".encode()
+        # Another host is another site than that of the frame.
+        return f"http://localhost:{server.server_port}"
+
+    yield serve
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def widget_site(start_site: Callable[..., Site], other_site: Callable[[str], str]) -> Site:
+    return start_site(WIDGET_SITES=f"https://www.example.org, {other_site('')}")
+
+
+def open_widget(page: Page, address: str) -> FrameLocator:
+    page.goto(address)
+    page.get_by_role("button", name="Ask us").click()
+    return page.frame_locator("iframe")
+
+
+@pytest.mark.parametrize("device", [{}, PHONE], ids=["wide", "phone"])
+def test_a_reader_of_another_site_asks_there(
+    widget_site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], device: dict[str, object]
+) -> None:
+    page = visitor(**device)
+    # Signed in on the site itself: the widget asks without an account all the same.
+    widget_site.sign_in(page)
+    script = f'<script src="{widget_site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
+    address = other_site(script)
+    page.goto(address)
+    expect(page.locator("iframe")).to_be_hidden()
+    frame = open_widget(page, address)
+    expect(frame.get_by_role("heading", name="Ask us")).to_be_visible()
+    frame.get_by_label("Your question").fill(QUESTION)
+    frame.get_by_label("Your question").press("Enter")
+    answer = frame.locator(".answer.is-complete")
+    expect(answer).to_contain_text("SK-9920-W")
+    with page.expect_popup() as opened:
+        frame.locator(".cite a").first.click()
+    expect(opened.value.locator("#passage")).to_be_visible()
+    opened.value.close()
+    frame.get_by_label("Your question").fill("and for the DX-2210?")
+    frame.get_by_role("button", name="Ask").click()
+    expect(frame.locator(".turn")).to_have_count(2)
+    expect(frame.locator(".turn").last.locator(".answer")).to_have_class("answer is-complete")
+
+    def saved() -> None:
+        from chat.models import Conversation
+
+        conversation = Conversation.objects.latest("created_at")
+        assert (conversation.owner, conversation.visitor, conversation.answers.count()) == (None, "", 2)
+        assert conversation.collection is not None
+        assert conversation.collection.slug == "parts"
+
+    widget_site.do(saved)
+    page.get_by_role("button", name="Ask us").click()
+    expect(page.locator("iframe")).to_be_hidden()
+
+
+def test_the_frame_is_accessible_and_says_what_went_wrong(
+    widget_site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    complaints.expected.append("400")
+    page = visitor()
+    page.goto(f"{widget_site.url}/widget/?collection=nowhere")
+    assert violations(page) == []
+    page.get_by_label("Your question").fill(QUESTION)
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_role("alert")).to_contain_text("no collection")
+
+
+def test_a_site_that_is_not_named_shows_no_frame(
+    widget_site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    complaints.expected += ["frame-ancestors", "ERR_BLOCKED_BY_RESPONSE"]
+    page = visitor()
+    address = other_site(f'<script src="{widget_site.url}/widget.js" data-label="Ask us" async></script>')
+    frame = open_widget(page, address.replace("localhost", "127.0.0.1"))
+    expect(page.locator("iframe")).to_be_visible()
+    expect(frame.locator("#question")).to_have_count(0)
