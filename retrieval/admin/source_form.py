@@ -13,7 +13,7 @@ from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
 from retrieval.rights.access import source_collections
 from retrieval.search.metadata import validated_metadata
-from retrieval.sources.options import store_options
+from retrieval.sources.options import refused_addresses, store_options
 from retrieval.sources.protocol import SourceKind
 
 
@@ -50,6 +50,11 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         namesakes = Source.objects.filter(collection=collection, name=(cleaned or {}).get("name"))
         if namesakes.exclude(pk=self.instance.pk).exists():
             self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
+        chosen = (cleaned or {}).get("collection")
+        if self.instance.pk is None and chosen is not None and (reason := reason_not_to_change(chosen)):
+            self.add_error("collection", ValidationError(reason))
+        for name, sentence in refused_addresses(self.kind, cleaned or {}).items():
+            self.add_error(name, ValidationError(sentence))
         return cleaned
 
     def _post_clean(self) -> None:

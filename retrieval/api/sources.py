@@ -20,6 +20,7 @@ from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import StaffWithPermission
 from retrieval.api.serializers import ProblemSerializer
+from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Source, SourceRun
 from retrieval.rights.access import source_collections
@@ -98,6 +99,8 @@ class SourceSerializer(KnownFieldsOnly, serializers.ModelSerializer[Source]):
             collections = source_collections(self.context["request"].user).filter(slug=attrs["collection"])
             if (collection := collections.first()) is None:
                 raise ValidationError({"collection": ["There is no collection with this short name."]})
+            if reason := reason_not_to_change(collection):
+                raise ValidationError({"collection": [reason]})
             attrs["collection"] = collection
         if "options" in attrs:
             kind = KINDS[source.kind if source is not None else attrs["kind"]]

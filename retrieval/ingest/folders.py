@@ -6,6 +6,7 @@ import ctypes
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import time
@@ -98,6 +99,12 @@ LEAST_FILES_A_PROCESS = 4
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
+_OF_PAGES = frozenset({".css", ".scss", ".less", ".map", ".ico", ".svg", ".woff", ".woff2", ".ttf", ".otf", ".eot"})
+_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
+_LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.IGNORECASE)
+# A picture of fewer holds no page of text.
+SMALLEST_PICTURE_BYTES = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
@@ -118,7 +125,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What came of a batch; ``failures`` are (source, sentence) pairs."""
+    """What came of a batch; ``failures`` are (source, sentence) pairs,
+    ``skipped`` files of folders that are no documents."""
 
     added: int = 0
     unchanged: int = 0
@@ -127,6 +135,7 @@ class Counts:
     seconds: float = 0.0
     characters: int = 0
     failures: tuple[tuple[str, str], ...] = ()
+    skipped: tuple[str, ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
@@ -171,7 +180,8 @@ def ingest_paths(
     if counts.added:
         settle()
     bar.clear()
-    return replace(counts, seconds=time.monotonic() - started)
+    skipped = tuple(name for path in paths if path.is_dir() for name in _skipped(path))
+    return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
 
 
 def _ingest_file(
@@ -227,7 +237,11 @@ def find(paths: Iterable[Path]) -> Iterator[Submitted]:
     """
     for path in paths:
         if path.is_dir():
-            yield from (Submitted(found.relative_to(path).as_posix(), found) for found in _walk(path))
+            yield from (
+                Submitted(found.relative_to(path).as_posix(), found)
+                for found in _walk(path)
+                if not is_no_document(found)
+            )
         elif path.is_file():
             if path.name == "corpus.jsonl":
                 yield from read_beir_corpus(path)
@@ -259,3 +273,15 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield from _walk(entry)
         elif entry.is_file():
             yield entry
+
+
+def is_no_document(path: Path) -> bool:
+    """Whether a file of a folder only serves how pages look: style sheets, fonts, logos, icons and tiny pictures."""
+    suffix = path.suffix.lower()
+    if suffix in _OF_PAGES:
+        return True
+    return suffix in _PICTURES and (bool(_LOGO.search(path.stem)) or path.stat().st_size < SMALLEST_PICTURE_BYTES)
+
+
+def _skipped(folder: Path) -> Iterator[str]:
+    return (path.relative_to(folder).as_posix() for path in _walk(folder) if is_no_document(path))

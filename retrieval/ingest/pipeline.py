@@ -295,8 +295,8 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunker.TextChunk
     if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
             f"{document.source} would be cut into {len(text_chunks):,} passages, and "
-            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files, or raise "
-            "DOCUMENT_MAX_PASSAGES."
+            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files, or "
+            "ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES."
         )
     return text_chunks
 

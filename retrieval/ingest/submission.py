@@ -105,6 +105,7 @@ def submit(
     DiskFull when there is no room for it. Then neither a file nor a row is left.
     """
     check_size(source, len(data))
+    check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
     with disk.saving(), _new_files() as new_files, changing(collection.pk):
@@ -184,7 +185,22 @@ def check_size(source: str, size_bytes: int) -> None:
     """Raises: DocumentRejected when a file is larger than the site accepts."""
     if size_bytes > settings.DOCUMENT_MAX_BYTES:
         limit = settings.DOCUMENT_MAX_BYTES // 2**20
-        raise DocumentRejected(f"{source} is larger than {limit} MiB: split it, or raise DOCUMENT_MAX_MIB.")
+        raise DocumentRejected(
+            f"{source} is larger than {limit} MiB: split it, or ask whoever runs this site to raise DOCUMENT_MAX_MIB."
+        )
+
+
+def check_rows(source: str, data: bytes) -> None:
+    """Raises: DocumentRejected for a table file with more rows than a document may have passages: each is one."""
+    if not source.lower().endswith((".csv", ".tsv")):
+        return
+    # Every other part stands within quotation marks, where a line break ends no row.
+    rows = sum(part.count(b"\n") for part in data.split(b'"')[::2])
+    if rows > settings.DOCUMENT_MAX_PASSAGES:
+        raise DocumentRejected(
+            f"{source} has about {rows:,} rows, and {settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into "
+            "smaller files, or ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES."
+        )
 
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:

@@ -17,7 +17,8 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.drafts.editing import changing
 from retrieval.models import Source
-from retrieval.sources.protocol import SourceKind, SourceRefused
+from retrieval.sources.network import resolve
+from retrieval.sources.protocol import AddressRefused, SourceKind, SourceRefused, SourceUnavailable
 
 PURPOSE = "retrieval.sources"
 
@@ -91,7 +92,25 @@ def read_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
     form = kind.options(data=dict(given))
     if not form.is_valid():
         raise ValidationError({name: list(map(str, errors)) for name, errors in form.errors.items()})
+    if refused := refused_addresses(kind, form.cleaned_data):
+        raise ValidationError({name: [sentence] for name, sentence in refused.items()})
     return form.cleaned_data
+
+
+def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str, str]:
+    """Why addresses among the options may not be asked, by the option's name. A machine that is not there now may be
+    there at the first run."""
+    refused = {}
+    for name, field in kind.options.base_fields.items():
+        parts = urlsplit(options.get(name) or "") if isinstance(field, AddressField) else None
+        if parts is not None and parts.hostname:
+            try:
+                resolve(parts.hostname, parts.port or 443)
+            except AddressRefused as error:
+                refused[name] = str(error)
+            except SourceUnavailable:
+                continue
+    return refused
 
 
 def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) -> None:

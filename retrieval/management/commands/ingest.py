@@ -24,6 +24,10 @@ from retrieval.models import Collection
 NICENESS = 10
 
 
+# Of the files that were skipped.
+MOST_NAMED = 5
+
+
 class Command(PreparedCommand):
     help = "Read documents into a collection: files, folders, or the corpus.jsonl of a BEIR set."
 
@@ -63,9 +67,17 @@ class Command(PreparedCommand):
             raise CommandError(str(error)) from error
         for source, message in counts.failures:
             self.stderr.write(f"{source}: {message}")
+        if counts.skipped:
+            more = "" if len(counts.skipped) <= MOST_NAMED else ", …"
+            self.stderr.write(
+                f"Skipped {len(counts.skipped)}, which are no documents: {', '.join(counts.skipped[:MOST_NAMED])}{more}"
+            )
         if options["json"]:
             names = ("added", "unchanged", "failed", "chunks")
-            result = {name: getattr(counts, name) for name in names} | {"seconds": round(counts.seconds, 2)}
+            result = {name: getattr(counts, name) for name in names} | {
+                "skipped": len(counts.skipped),
+                "seconds": round(counts.seconds, 2),
+            }
             self.stdout.write(json.dumps(result))
         else:
             rate = f" ({counts.chunks / counts.seconds:.0f} passages/s)" if counts.added and counts.seconds else ""
