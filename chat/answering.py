@@ -10,12 +10,13 @@ from django.conf import settings
 
 from chat import conf
 from chat.composing.greetings import answer_greeting
-from chat.composing.notices import by_words_notice, doubts_of, fallback_notice, named_collections_notice
+from chat.composing.notices import by_words_notice, doubts_of, fallback_notice, gave_up_notice, named_collections_notice
 from chat.composing.refusals import instruction_refusal, refuse
 from chat.curation.approved import find_given
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.generators.extractive import Quotation, quote
+from chat.generators.trial import uses_functions
 from chat.grounding.evidence import Evidence, gather_evidence
 from chat.grounding.places import put_in_place
 from chat.grounding.sources import find_sources
@@ -89,8 +90,8 @@ async def answer(
         return
     writing = await _weigh(question, filters, history, draft, searched, without_model)
     yield writing.searched
-    if refused := await _refuse_unwritten(writing):
-        yield refused
+    if not writing.is_answerable:
+        yield await _refuse(writing)
         return
     draft.generator = writing.writer
     tables = await _find_tables(writing)
@@ -103,6 +104,10 @@ async def answer(
                 writing.pieces.append(piece)
                 yield AnswerToken(piece)
         except GenerationFailed as error:
+            await _fall_back(writing, error)
+        except NoAnswer as error:
+            if writing.generator is None or not writing.evidence.is_answerable:
+                raise
             await _fall_back(writing, error)
     except NoAnswer:
         yield await _refuse(writing)
@@ -126,6 +131,15 @@ class _Writing:
     notices: list[str]
     pieces: list[str] = field(default_factory=list)
     quotation: Quotation | None = None
+
+    @property
+    def is_answerable(self) -> bool:
+        """Whether anybody writes. A model that may refuse is asked unless there is nothing to answer from."""
+        if self.searched.computed is not None or not self.searched.sources:
+            return self.searched.computed is not None
+        # Words alone say little of whether the sources answer: a model may find more in them.
+        asks_model = self.generator is not None and (self.generator.may_refuse or self.evidence.by_words)
+        return not self.evidence.is_hopeless if asks_model else self.evidence.is_answerable
 
     @property
     def writer(self) -> str:
@@ -181,17 +195,12 @@ async def _weigh(
     notices = [by_words_notice()] if by_words else []
     if searched.trace.named_collections:
         notices.append(await in_thread(named_collections_notice)(searched.trace.named_collections))
-    generator = conf.generator()
+    # What was computed over a table is right as it stands: no model retells it.
+    generator = conf.generator() if searched.computed is None else None
     if without_model and generator is not None:
         generator = None
         notices.append(without_model)
     return _Writing(question, filters, history, draft, searched, evidence, generator, notices)
-
-
-async def _refuse_unwritten(writing: _Writing) -> Completed | None:
-    """The refusal of a question that the sources do not answer; None where one writes."""
-    is_hopeless = writing.evidence.is_hopeless and writing.searched.computed is None
-    return await _refuse(writing) if not writing.searched.sources or is_hopeless else None
 
 
 async def _refuse(writing: _Writing) -> Completed:
@@ -207,21 +216,25 @@ async def _refuse(writing: _Writing) -> Completed:
 
 
 async def _find_tables(writing: _Writing) -> TablesOfQuestion | None:
-    """The tables that the model may ask; None where there are none, or nobody asks."""
+    """The tables that the model may ask; None where none of the passages' tables may answer, nobody asks, or the model
+    was not seen to use functions rightly."""
     if writing.generator is None or not settings.CHAT_MODEL_TOOLS:
         return None
-    return await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
+    tables = await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
+    return tables if tables is not None and await in_thread(uses_functions)() else None
 
 
-async def _fall_back(writing: _Writing, error: GenerationFailed) -> None:
+async def _fall_back(writing: _Writing, error: GenerationFailed | NoAnswer) -> None:
     """The whole answer by the extractive answerer, in place of what the model wrote. Raises: NoAnswer."""
     if isinstance(error, AnswerWithheld):
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         writing.draft.withheld = error.reason
     MODEL_FAILURES.inc()
-    logger.warning("%s failed, the documents are quoted instead: %s", writing.writer, error)
+    gave_up = isinstance(error, NoAnswer)
+    reason = "it found no answer in them" if gave_up else error
+    logger.warning("%s failed, the documents are quoted instead: %s", writing.writer, reason)
     writing.generator = None
-    writing.notices.insert(0, fallback_notice(writing.draft))
+    writing.notices.insert(0, gave_up_notice() if gave_up else fallback_notice(writing.draft))
     writing.pieces = [piece async for piece in _written(writing)]
 
 
@@ -234,7 +247,7 @@ async def _complete(writing: _Writing) -> Completed:
         # What is quoted stands in the documents word for word: there is nothing to verify.
         citations = writing.quotation.citations
     else:
-        verified = await in_thread(verify)(text, searched.sources)
+        verified = await in_thread(verify)(text, searched.sources, by_sentence=writing.generator is not None)
         citations = verified.citations
         # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
         statements = () if writing.generator is None else verified.statements
@@ -258,16 +271,12 @@ def instruction(question: str) -> str:
 
 async def _written(writing: _Writing, tables: TablesOfQuestion | None = None) -> AsyncIterator[str]:
     question, searched = writing.question, writing.searched
-    computed = ""
-    if searched.computed is not None:
-        computed = render_computed(searched.computed, searched.sources, detect_language(question))
     if writing.generator is not None:
-        async for piece in writing.generator.compose(
-            question, searched.sources, writing.history, writing.draft, computed, tables
-        ):
+        pieces = writing.generator.compose(question, searched.sources, writing.history, writing.draft, tables)
+        async for piece in pieces:
             yield piece
-    elif computed:
-        yield computed
+    elif searched.computed is not None:
+        yield render_computed(searched.computed, searched.sources, detect_language(question))
     else:
         writing.quotation = await in_thread(quote)(question, searched.sources, writing.evidence)
         yield writing.quotation.text

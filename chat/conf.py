@@ -23,8 +23,9 @@ def generator() -> AnswerGenerator | None:
     if settings.OPENAI_BASE_URL and settings.OPENAI_MODEL:
         try:
             return OpenAICompatibleGenerator(
-                settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL, _limits(), _prices()
-            )
+                settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL, _limits(), _prices(),
+                may_refuse=settings.CHAT_MODEL_MAY_REFUSE,
+            )  # fmt: skip
         except ImproperModel as error:
             raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
     return None
@@ -42,6 +43,7 @@ def _limits() -> AnswerLimits:
         total_seconds=settings.OPENAI_TOTAL_SECONDS,
         answer_tokens=settings.OPENAI_MAX_TOKENS,
         context_tokens=settings.OPENAI_CONTEXT_TOKENS,
+        prompt_tokens=settings.OPENAI_PROMPT_TOKENS,
     )
 
 
@@ -51,7 +53,7 @@ def _prices() -> Prices | None:
 
 
 def _forget(setting: str, **_: Any) -> None:
-    if setting.startswith("OPENAI_"):
+    if setting.startswith(("OPENAI_", "CHAT_MODEL_")):
         generator.cache_clear()
 
 

@@ -40,7 +40,7 @@ class TablesUnavailable(Exception):
 
 
 class AnswerWithheld(GenerationFailed):
-    """The model wrote what must not be shown. ``reason``: `prompt` (what it was told in confidence) or `fence`."""
+    """The model wrote what must not be shown. ``reason``: `prompt` (what it was told in confidence) or `function`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

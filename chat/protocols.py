@@ -17,7 +17,8 @@ class PartialAnswer:
 
     ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
     that its server's filter stopped it, ``withheld`` why its text must not be shown. ``left_out`` are the markers of
-    sources that did not fit into the prompt. ``calls`` are the functions that the model called.
+    sources that did not fit into the prompt. ``calls`` are the functions that the model called. ``looped`` says that
+    the model repeated itself and was stopped, ``has_machinery`` that some of its text was no answer and was left out.
     """
 
     generator: str = ""
@@ -27,6 +28,8 @@ class PartialAnswer:
     filtered: bool = False
     withheld: str = ""
     left_out: tuple[int, ...] = ()
+    looped: bool = False
+    has_machinery: bool = False
     calls: list[TracedCall] = field(default_factory=list)
 
 
@@ -43,6 +46,7 @@ class AnswerGenerator(Protocol):
     """A language model that writes an answer from numbered sources."""
 
     name: str
+    may_refuse: bool
 
     def compose(
         self,
@@ -50,12 +54,11 @@ class AnswerGenerator(Protocol):
         sources: Sequence[ContextSource],
         history: Sequence[Turn],
         partial: PartialAnswer,
-        computed: str = "",
         tables: AskableTables | None = None,
     ) -> AsyncIterator[str]:
-        """Pieces of the answer, with ``[n]`` behind what source n says; keeps ``partial`` up to date.
+        """Pieces of the answer, with ``[n]`` behind each sentence that source n supports; keeps ``partial`` up to date.
 
-        ``history`` are the conversation's earlier turns, oldest first, ``computed`` is what was computed over a table,
-        ``tables`` are those that the model may ask itself. Raises: NoAnswer when the model says that the sources do not
-        answer the question, GenerationFailed when there will be no (more) text. Closing the iterator stops the work.
+        ``history`` are the conversation's earlier turns, oldest first, ``tables`` are those that the model may ask
+        itself. Raises: NoAnswer when the model says that the sources do not answer the question, GenerationFailed when
+        there will be no (more) text. Closing the iterator stops the work.
         """

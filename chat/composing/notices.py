@@ -17,11 +17,13 @@ def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
     Most sentences count as unsupported when more than half of those that could be measured are.
     """
     doubts = []
+    if draft.looped:
+        doubts.append(_("The language model repeated itself and was stopped."))
     if draft.cut_off:
         doubts.append(_("This answer was cut off: it reached the largest length or time."))
     measured = [statement.supported for statement in verified.statements if statement.supported is not None]
     if not verified.citations:
-        doubts.append(_("This answer names no sources; it could not be checked."))
+        doubts.append(_("No sentence of this answer was found in the documents."))
     elif measured.count(False) * 2 > len(measured):
         doubts.append(_("Most sentences of this answer are not supported by the sources they name."))
     return doubts
@@ -34,6 +36,10 @@ def by_words_notice() -> str:
 def named_collections_notice(slugs: Sequence[str]) -> str:
     names = Collection.objects.filter(slug__in=slugs).order_by("name").values_list("name", flat=True)
     return _("The question names %(collections)s: passages from there come first.") % {"collections": ", ".join(names)}
+
+
+def gave_up_notice() -> str:
+    return _("The language model found no answer in these passages. This one comes nearest to the question.")
 
 
 def fallback_notice(draft: PartialAnswer) -> str:

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from django.utils import timezone
 
 from chat.exceptions import GenerationFailed, NoAnswer
@@ -18,11 +19,13 @@ from chat.generators.completion_client import CompletionClient, Request
 from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose, estimated_tokens
 from chat.generators.refused import Refused
 from chat.generators.table_dialogue import FUNCTION_TOKENS, MOST_ROUNDS, TableDialogue, room_for_results
-from chat.generators.thinking import ThoughtFilter
 from chat.generators.tool_calls import CallsOfRound
+from chat.grounding.attribution import LoopingAnswer
+from chat.output.machinery import MachineryStream
 from chat.output.stream import OutputStream
 from chat.protocols import AskableTables, PartialAnswer
 from chat.types import ContextSource, Usage
+from retrieval import conf
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
 from retrieval.types import Turn
@@ -40,12 +43,19 @@ LARGEST_ANSWER_CHARACTERS = 100_000
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
     """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
-    attempts. ``context_tokens`` is what prompt and answer may hold together."""
+    attempts. ``context_tokens`` is what prompt and answer may hold together, ``prompt_tokens`` what the prompt may."""
 
     silence_seconds: float = 60.0
     total_seconds: float = 300.0
     answer_tokens: int = 1000
     context_tokens: int = 16000
+    prompt_tokens: int = 1500
+
+    def budget(self, taken_tokens: int = 0) -> int:
+        """What is left for the prompt, beside an answer and ``taken_tokens``. Of a small context the answer gets at
+        most half."""
+        answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
+        return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +70,26 @@ class Prices:
 
 
 _NOTHING = Usage(0, 0)
+# What may stand around the word by which a model refuses.
+_AROUND = " \t\r\n\"'`*["
 
 
 class OpenAICompatibleGenerator:
-    """A ModelGenerator. Raises: ImproperModel for an endpoint that no request can be made to."""
+    """An AnswerGenerator. With ``may_refuse`` the model is told how to say that the sources do not answer. Raises:
+    ImproperModel for an endpoint that no request can be made to."""
 
     def __init__(
-        self, base_url: str, api_key: str, model: str, limits: AnswerLimits | None = None, prices: Prices | None = None
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        limits: AnswerLimits | None = None,
+        prices: Prices | None = None,
+        *,
+        may_refuse: bool = False,
     ) -> None:
         self.name = model
+        self.may_refuse = may_refuse
         self._limits = limits or AnswerLimits()
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
         self._prices = prices
@@ -79,7 +100,6 @@ class OpenAICompatibleGenerator:
         sources: Sequence[ContextSource],
         history: Sequence[Turn],
         partial: PartialAnswer,
-        computed: str = "",
         tables: AskableTables | None = None,
     ) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
@@ -92,31 +112,42 @@ class OpenAICompatibleGenerator:
             question,
             sources,
             today=timezone.localdate(),
-            budget_tokens=max(1, limits.context_tokens - limits.answer_tokens - taken_tokens),
+            budget_tokens=limits.budget(taken_tokens),
             history=history,
-            computed=computed,
             tables=tables.names if tables else (),
+            may_refuse=self.may_refuse,
         )
         partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
         partial.usage = self._usage(prompt.tokens, 0, estimated=True)
-        output = OutputStream(prompt, question, sources, history)
+        output = OutputStream(prompt, question, sources, history, _encode)
+        known = [source.block.content for source in sources]
         if tables is None:
-            texts = self._texts(list(prompt.messages), partial, self._end())
+            texts = self._texts(list(prompt.messages), known, partial, self._end())
         else:
             dialogue = TableDialogue(tables, prompt, output, partial, room_tokens=room_tokens, ends_at=self._end())
-            texts = self._texts_of_rounds(dialogue, partial)
+            texts = self._texts_of_rounds(dialogue, known, partial)
         has_said = False
-        async with aclosing(texts) as pieces:
-            async for piece in pieces:
-                has_said = True
-                if shown := output.feed(piece):
-                    yield shown
+        try:
+            async with aclosing(texts) as pieces:
+                async for piece in pieces:
+                    has_said = True
+                    if shown := output.feed(piece):
+                        yield shown
+            if rest := output.close(is_cut=partial.cut_off):
+                yield rest
+        except LoopingAnswer as loop:
+            partial.looped = True
+            yield loop.finished + output.stop()
+            return
+        if output.gives_up:
+            raise NoAnswer
         if not has_said:
-            raise GenerationFailed("The model ended without a word.")
-        if rest := output.close():
-            yield rest
+            what = "a call of a function" if partial.has_machinery else "nothing"
+            raise GenerationFailed(f"The model said {what} in place of an answer.")
 
-    async def _texts_of_rounds(self, dialogue: TableDialogue, partial: PartialAnswer) -> AsyncGenerator[str, None]:
+    async def _texts_of_rounds(
+        self, dialogue: TableDialogue, known: Sequence[str], partial: PartialAnswer
+    ) -> AsyncGenerator[str, None]:
         """What the model says in all rounds. A round that ends in calls is followed by another, which is told what the
         tables say; behind the last of them no function is offered. Time and tokens are those of one answer."""
         spent = _NOTHING
@@ -126,7 +157,8 @@ class OpenAICompatibleGenerator:
             calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._client.refused else None
             said = ""
             try:
-                async with aclosing(self._texts(dialogue.messages, partial, dialogue.ends_at, spent, calls)) as pieces:
+                texts = self._texts(dialogue.messages, known, partial, dialogue.ends_at, spent, calls)
+                async with aclosing(texts) as pieces:
                     async for piece in pieces:
                         # What a model says before a call is a paragraph of its own.
                         yield f"\n\n{piece}" if has_said and not said else piece
@@ -158,6 +190,7 @@ class OpenAICompatibleGenerator:
     async def _texts(
         self,
         messages: list[dict[str, Any]],
+        known: Sequence[str],
         partial: PartialAnswer,
         ends_at: float,
         spent: Usage = _NOTHING,
@@ -167,39 +200,43 @@ class OpenAICompatibleGenerator:
         NoAnswer, at the end, when it does. The parameters are those of :meth:`_spoken`."""
         head = ""
         is_clear = False
-        async with aclosing(self._spoken(messages, partial, ends_at, spent, calls)) as pieces:
+        async with aclosing(self._spoken(messages, known, partial, ends_at, spent, calls)) as pieces:
             async for piece in pieces:
                 if is_clear:
                     yield piece
                     continue
                 head += piece
-                if not NO_ANSWER.startswith(head.strip()[: len(NO_ANSWER)]):
+                if not NO_ANSWER.startswith(head.strip(_AROUND)[: len(NO_ANSWER)]):
                     is_clear = True
                     yield head.lstrip()
         if not is_clear and head.strip():
-            if head.strip().startswith(NO_ANSWER):
+            if head.strip(_AROUND).startswith(NO_ANSWER):
                 raise NoAnswer
             yield head
 
     async def _spoken(
         self,
         messages: list[dict[str, Any]],
+        known: Sequence[str],
         partial: PartialAnswer,
         ends_at: float,
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str, None]:
-        """What the model says, without what it thinks aloud; ``partial`` learns what it took, with what was ``spent``
-        before, and how it ended. Functions are offered when ``calls`` are to be gathered."""
-        answer_tokens = self._limits.answer_tokens - spent.completion_tokens
+        """What the model says, without what is no answer, unless it stands in a text that is ``known``; ``partial``
+        gets what it took, with what was ``spent`` before, and how it ended. Functions are offered when ``calls`` are to
+        be gathered."""
+        prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
+        prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
+        room_tokens = self._limits.context_tokens - prompt_tokens
+        answer_tokens = min(self._limits.answer_tokens - spent.completion_tokens, room_tokens)
         if answer_tokens <= 0:
             partial.cut_off = True
             return
-        prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
-        prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
-        thoughts = ThoughtFilter()
+        plain = " ".join(" ".join(known).split())
+        machinery = MachineryStream(lambda text: " ".join(text.split()) in plain)
         request = Request(messages, ends_at, answer_tokens, offers_tables=calls is not None)
         async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:
@@ -216,7 +253,8 @@ class OpenAICompatibleGenerator:
                     said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
                     reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
                     partial.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
-                shown = thoughts.feed(delta.text)
+                shown = machinery.feed(delta.text)
+                partial.has_machinery = partial.has_machinery or machinery.withheld
                 if len(shown) > characters_left:
                     # A server that heeds no max_tokens: the rest is not read.
                     partial.cut_off = True
@@ -225,8 +263,9 @@ class OpenAICompatibleGenerator:
                 characters_left -= len(shown)
                 if shown:
                     yield shown
-        if rest := thoughts.close():
+        if rest := machinery.close():
             yield rest
+        partial.has_machinery = partial.has_machinery or machinery.withheld
 
     def _usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
@@ -238,3 +277,7 @@ class OpenAICompatibleGenerator:
         estimated = estimated or spent.estimated
         cost = self._prices.of(prompt_tokens, completion_tokens) if self._prices else None
         return Usage(prompt_tokens, completion_tokens, cost, estimated)
+
+
+def _encode(texts: Sequence[str]) -> np.ndarray:
+    return np.asarray(conf.embedder().embed_documents(texts))

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from chat.exceptions import GenerationFailed, TablesUnavailable
-from chat.generators.prompts import Prompt, estimated_tokens
+from chat.generators.prompts import Prompt, estimated_tokens, quote_result
 from chat.generators.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
 from chat.output.stream import OutputStream
 from chat.protocols import AskableTables, PartialAnswer
@@ -81,4 +81,4 @@ class TableDialogue:
             raise GenerationFailed("The tables did not answer the model within its time.") from error
         self._partial.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
         self._output.admit(found.sources)
-        return self._prompt.quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)
+        return quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)

@@ -214,11 +214,12 @@ class CitedSentence:
     markers: tuple[int, ...] = ()
 
 
-def cited_sentences(text: str) -> list[CitedSentence]:
+def cited_sentences(text: str, *, spread: bool = True) -> list[CitedSentence]:
     """The answer's sentences in order, list items and table rows among them.
 
-    Markers in or behind a sentence speak for it and for those before it that have none, back to the start of the
-    paragraph, item or row. Markers in a paragraph of their own speak as if they stood at the end of the one before.
+    Markers in or behind a sentence speak for it and, unless they are not to ``spread``, for those before it that have
+    none, back to the start of the paragraph, item or row. Markers in a paragraph of their own speak as if they stood at
+    the end of the one before.
 
     Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
     what it should cannot be told from its words.
@@ -240,15 +241,16 @@ def cited_sentences(text: str) -> list[CitedSentence]:
             paragraphs.append(sentences)
         for group in _MARKERS.finditer(markers, *piece):
             if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
-                _cite(paragraphs[-1], group.start(), _numbers(group.group()))
+                _cite(paragraphs[-1], group.start(), _numbers(group.group()), spread)
     return list(chain.from_iterable(paragraphs))
 
 
-def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int]) -> None:
-    """Add the markers at an offset to the sentence there, and to those right before it that have none."""
+def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int], spread: bool) -> None:
+    """Add the markers at an offset to the sentence there and, to ``spread`` them, to those right before it that have
+    none."""
     last = max(0, bisect_right(sentences, at, key=attrgetter("start")) - 1)
     first = last
-    while first > 0 and not sentences[first - 1].markers:
+    while spread and first > 0 and not sentences[first - 1].markers:
         first -= 1
     for sentence in sentences[first : last + 1]:
         sentence.markers = tuple(dict.fromkeys((*sentence.markers, *numbers)))

@@ -15,6 +15,7 @@ from chat.grounding.units import quotable_units
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval.observability.tracing import span
 from retrieval.text.language import detect_language
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     Supports = list[SentenceSupport | None]
@@ -27,7 +28,7 @@ _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 
 
 @span("verification")
-def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
+def verify(text: str, sources: Sequence[ContextSource], *, by_sentence: bool = False) -> Verified:
     """The words of the sources that an answer's markers mean, in order, and each of its sentences with its support.
 
     Words that stand in a source as they stand in the answer are found as they are (support 1). Else the sentence of the
@@ -35,15 +36,19 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     what asserts something that could be checked (:func:`.assertions.extract_assertion`); headings and code are none.
 
     Support is None for what is written in another language than the sources it rests on, where words tell nothing.
+
+    With ``by_sentence`` each sentence has markers of its own, as :mod:`chat.grounding.attribution` gives them: none
+    speaks for the sentences before it. There is a statement for every sentence then; the support of one that asserts
+    nothing is None.
     """
-    mentions = _mentions(text, {source.marker: source for source in sources})
-    sentences = cited_sentences(text)
-    scorer = SupportScorer([_evidence(source) for source in sources])
+    mentions = _mentions(text, {source.marker: source for source in sources}, by_sentence)
+    sentences = cited_sentences(text, spread=not by_sentence)
+    scorer = SupportScorer([evidence_of(source) for source in sources])
     supports = iter(
         scorer.score_each([(each.statement, each.source.marker) for each in mentions if each.verbatim is None])
     )
     checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
-    comparable = {source.marker for source in sources if not _is_foreign(source, text)}
+    comparable = {source.marker for source in sources if not is_foreign(source, text)}
     citations = [
         citation
         for mention in mentions
@@ -52,8 +57,10 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     citations.sort(key=lambda citation: citation.marker_start)
     statements = tuple(
         _checked(sentence, support, citations, comparable)
-        for sentence, support in zip(sentences, checked, strict=True)
         if support is not None
+        else CheckedStatement(sentence.start, sentence.end, sentence.markers)
+        for sentence, support in zip(sentences, checked, strict=True)
+        if support is not None or by_sentence
     )
     return Verified(tuple(citations), statements)
 
@@ -74,12 +81,15 @@ class _Mention:
     verbatim: tuple[int, int] | None
 
 
-def _mentions(text: str, by_marker: dict[int, ContextSource]) -> list[_Mention]:
+def _mentions(text: str, by_marker: dict[int, ContextSource], by_sentence: bool) -> list[_Mention]:
     mentions: list[_Mention] = []
     uncited: list[str] = []
     for cited in cited_statements(text):
         # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
         statement = _LEADING_STOP.sub("", cited.text)
+        if by_sentence:
+            *_, (start, end, _break) = split_sentences(statement, 0, len(statement))
+            statement, uncited = statement[start:end] if "```" not in statement else statement, []
         for number in dict.fromkeys(marker.number for marker in cited.markers):
             if source := by_marker.get(number):
                 markers = [marker for marker in cited.markers if marker.number == number]
@@ -153,7 +163,7 @@ def _citations(
 # Support -------------------------------------------------------------------------------------------------------------
 
 
-def _evidence(source: ContextSource) -> EvidencePassage:
+def evidence_of(source: ContextSource) -> EvidencePassage:
     """A source's units, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
@@ -164,7 +174,7 @@ def _evidence(source: ContextSource) -> EvidencePassage:
     return EvidencePassage(source.marker, quoted(context.content), sentences, title)
 
 
-def _is_foreign(source: ContextSource, answer: str) -> bool:
+def is_foreign(source: ContextSource, answer: str) -> bool:
     """Whether the source is in another language than the answer, as far as both are known."""
     languages = {detect_language(answer), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1

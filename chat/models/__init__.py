@@ -3,6 +3,7 @@ from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSourc
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
 from chat.models.feedback import Feedback
+from chat.models.trial import ModelTrial
 
 __all__ = [
     "Answer",
@@ -13,6 +14,7 @@ __all__ = [
     "Conversation",
     "DeletedDocument",
     "Feedback",
+    "ModelTrial",
     "QuestionBudget",
     "QuestionCount",
     "StreamedEvent",

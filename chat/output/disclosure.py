@@ -10,7 +10,7 @@ import base64
 import codecs
 import functools
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from chat.exceptions import AnswerWithheld
 
@@ -25,13 +25,12 @@ MOST_SHARED = 120
 class DisclosureStream:
     """Passes streamed text on until it repeats a secret text.
 
-    ``secrets`` are what must not be repeated; ``marks`` are letters and digits of which one alone tells. What stands in
-    one of the ``allowed`` texts, such as a source, may be repeated. The work is proportional to the text.
+    ``secrets`` are what must not be repeated. What stands in one of the ``allowed`` texts, such as a source, may be
+    repeated. The work is proportional to the text.
     """
 
-    def __init__(self, secrets: Sequence[str], marks: Collection[str], allowed: Sequence[str]) -> None:
+    def __init__(self, secrets: Sequence[str], allowed: Sequence[str]) -> None:
         self._grams = _grams_of(tuple(secrets))
-        self._marks = {form for mark in marks for form in (_letters(mark)[:GRAM], _letters(mark)[::-1][:GRAM])}
         self._texts = allowed
         self._allowed: str | None = None
         self._judged: dict[str, bool] = {}
@@ -69,8 +68,6 @@ class DisclosureStream:
 
     def _read(self, letter: str) -> None:
         self._last = (self._last + letter)[-GRAM:]
-        if self._last in self._marks:
-            raise AnswerWithheld("fence")
         if self._last not in self._grams or self._may_be_said(self._last):
             self._in_a_row = 0
             return

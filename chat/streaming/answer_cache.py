@@ -95,6 +95,8 @@ def build_key(
             settings.OPENAI_BASE_URL,
             settings.OPENAI_MAX_TOKENS,
             settings.OPENAI_CONTEXT_TOKENS,
+            settings.OPENAI_PROMPT_TOKENS,
+            settings.CHAT_MODEL_MAY_REFUSE,
             settings.CHAT_MODEL_TOOLS,
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]

@@ -62,10 +62,11 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """The tables that a search with these filters may see; None without any, and when the database does not tell."""
+    """The tables that the sources are from, or of whose documents they are and that the question is about; None without
+    any, and when the database does not answer in time."""
     try:
         with statements_within(NAMING_SECONDS):
-            tables = name_tables(filters, [source.block.best.document_id for source in sources], MOST_NAMED)
+            tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
     except DatabaseError as error:
         logger.warning("The language model is offered no tables: %s", error)
         return None

@@ -62,14 +62,24 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
     return _load_known(list(chosen.values())[:MOST_TABLES], labels)
 
 
-def name_tables(filters: SearchFilters, document_ids: Iterable[int], most: int) -> list[tuple[str, list[str]]]:
-    """Captions and columns of at most so many tables that the search may see, those of these documents first; empty
-    when it may see none."""
-    visible = _visible(filters)
-    near = visible.filter(document__in=set(document_ids))
-    named = list(near[:most])
-    named += visible.exclude(pk__in=[table.pk for table in named])[: most - len(named)]
-    return [(table.caption, [column[0] for column in table.columns]) for table in named]
+def name_tables(
+    filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
+) -> list[tuple[str, list[str]]]:
+    """Captions and columns of at most so many tables of the passages' documents: those that a passage is from, and
+    those of which the question names a column or the caption; empty when the search may see none."""
+    asked = set(_wanted_words(tokenize(question)))
+    tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
+    named = []
+    for table in tables.order_by("document", "ordinal"):
+        columns = [column[0] for column in table.columns]
+        words = {token.stem for text in (table.caption, *columns) for token in tokenize(text)}
+        is_found = any(
+            each.document_id == table.document_id and each.start < table.end and each.end > table.start
+            for each in passages
+        )
+        if is_found or asked & words:
+            named.append((table.caption, columns))
+    return named[:most]
 
 
 def _visible(filters: SearchFilters) -> QuerySet[Table]:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.test.utils import override_settings
 
 from bench.answers.askers import OwnCodeAsker, SiteAsker
 from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
 from bench.reporting import replace_section, table, text_table
+from chat.conf import generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
@@ -41,6 +43,9 @@ class Command(PreparedCommand):
         parser.add_argument("--url", default="", help="Of a running site; without it this site's own code answers.")
         parser.add_argument("--token", default="", help="Of a running site that asks who is there.")
         parser.add_argument("--corpus", default="", help="Only the questions of this corpus.")
+        parser.add_argument(
+            "--model", action="store_true", help="The configured language model writes; without it, passages are shown."
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--save", type=Path, metavar="FILE", help="Write each graded answer, a line each.")
         parser.add_argument(
@@ -62,6 +67,10 @@ class Command(PreparedCommand):
                     if save is not None:
                         save.write(json.dumps(graded.as_json(), ensure_ascii=False) + "\n")
 
+                if options["model"] and generator() is None:
+                    raise EvaluationError("No language model is configured: set LOCAL_MODEL, or OPENAI_BASE_URL.")
+                if not options["model"]:
+                    stack.enter_context(override_settings(OPENAI_MODEL=""))
                 asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
                 run = run_graded(asked, asker, tell)
             if options["write"]:

@@ -53,6 +53,15 @@ _COURTESY = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# A "no" that answers the question negates nothing in its own sentence.
+_PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
+_DECLINES = re.compile(
+    r"""
+    \s*(?:(?:i['’]?m|i\ am)\ (?:sorry|unable|not\ able)|sorry\b|i\ (?:can['’]?t|cannot|could\ not|do\ not\ have)
+      |as\ an\ ai\b|het\ spijt\ me|ik\ kan\ (?:niet|geen|daar|je|u)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 _MARKER = re.compile(r"\[\d{1,3}\]")
 # What stands before a word that is written with a capital whether it is a name or not: the first of a sentence, of an
@@ -93,12 +102,17 @@ def extract_assertion(sentence: str) -> Assertion | None:
         return None
     mark = _LIST_MARK.match(sentence)
     text = _blank(mark) + sentence[mark.end() :] if mark else sentence
-    text = _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text))
+    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text)))
     words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
     numbers = numbers_asserted(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
     return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+
+
+def declines(sentence: str) -> bool:
+    """Whether the sentence gives no answer: it says that the sources say nothing, excuses itself, or is a courtesy."""
+    return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -7,20 +7,23 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
+from django.utils import timezone
 
 from chat import asking
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
-from chat.generators import completion_client
+from chat.generators import completion_client, trial
 from chat.generators.table_dialogue import MOST_ROUNDS
 from chat.generators.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
-from chat.models import Answer
+from chat.generators.trial import try_configured_model
+from chat.models import Answer, ModelTrial
 from chat.streaming import readers, streams
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, call_pieces, model_server
@@ -56,11 +59,12 @@ def parts(library: Collection, ingest: Ingest) -> Document:
 
 
 @pytest.fixture
-def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+def model(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
         settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
         server.pieces = ["It may carry glycol [1]."]
+        ModelTrial.objects.create(model=f"tiny at {server.url}", uses_functions=True, tried_at=timezone.now())
         yield server
 
 
@@ -73,7 +77,7 @@ class Cites(list[str]):
 
     def __iter__(self) -> Iterator[str]:
         told = self._model.requests[-1]["messages"][-1]["content"]
-        marker = told[told.index("SOURCES [") :].split("]")[0].rpartition("[")[2]
+        marker = told[told.index("sources [") :].split("]")[0].rpartition("[")[2]
         return iter([self._text, f" [{marker}", "]."])
 
 
@@ -110,13 +114,12 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Docume
     assert answer.text == f"The Gate valve GV-200 has weight_g: 640 [{row['marker']}]."
     assert answer.notice == ""
     assert (answer.usage["prompt_tokens"], answer.usage["completion_tokens"]) == (200, 20)
-    # The call is sent back as it was, the result is marked as documents are, and room is left for the second answer.
+    # The call is sent back as it was, the result is quoted as documents are, and room is left for the second answer.
     asked, result = model.requests[1]["messages"][2:]
     assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == json.loads(HEAVY)
     assert result["tool_call_id"] == asked["tool_calls"][0]["id"]
-    fence = model.requests[0]["messages"][1]["content"].split(" ", 1)[0]
-    assert result["content"].startswith(f"{fence} COMPUTED")
-    assert "The weight of GV-200 is 640 g" in result["content"]
+    assert result["content"].startswith("Computed by this site over all rows of the table")
+    assert "> The weight of GV-200 is 640 g" in result["content"]
     assert model.requests[1]["max_tokens"] == model.requests[0]["max_tokens"] - 10
     assert "Parts: sku, name, category, weight_g, price_eur\n" in model.requests[0]["messages"][1]["content"]
     call = answer.trace["prompt"]["calls"][0]
@@ -286,10 +289,12 @@ async def test_a_server_that_fails_over_its_own_call_answers_without_it(parts: D
     assert "tools" in model.requests[-1]
 
 
-async def test_a_model_that_declines_after_a_call_is_a_refusal(parts: Document, model: ModelServer) -> None:
+async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(
+    parts: Document, model: ModelServer
+) -> None:
     model.rounds, model.preamble, model.pieces = [call_pieces(HEAVY)], "Let me look.", ["NO_", "ANSWER"]
     answer, _ = await ask()
-    assert answer.refused
+    assert (answer.refused, answer.generator) == (False, "extractive")
     assert "Let me look" not in answer.text
 
 
@@ -298,3 +303,43 @@ async def test_a_server_that_loses_its_calls_is_asked_without(parts: Document, m
     answer, _ = await ask()
     assert (answer.text, answer.generator) == ("It may carry glycol [1].", "tiny")
     assert ["tools" in request for request in model.requests] == [True, False]
+
+
+async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
+    parts: Document, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials: list[str] = []
+    monkeypatch.setattr(trial.current_app, "send_task", trials.append)
+    await ModelTrial.objects.all().adelete()
+    await ask()
+    await ask("May the pump MX-9920-W carry glycol?")
+    assert ["tools" in request for request in model.requests] == [False, False]
+    assert trials == ["chat.tasks.try_model"]
+    # Its worker was killed.
+    await ModelTrial.objects.all().aupdate(tried_at=timezone.now() - timedelta(hours=1))
+    await ask("May it carry glycol, the MX-9920-W?")
+    assert len(trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("rounds", "pieces", "passes"),
+    [
+        ([call_pieces('{"question": "How many pumps weigh more than 2 kg?"}')], ["17 pumps; it opens at 9."], True),
+        # Never calls; calls with nonsense; calls where the source answers.
+        ([], ["17 pumps; it opens at 9."], False),
+        ([call_pieces('{"q": 1}')], ["17 pumps; it opens at 9."], False),
+        ([call_pieces('{"question": "How many pumps?"}'), [], call_pieces('{"question": "When?"}')], ["17, 9."], False),
+        # Writes its call as the answer.
+        ([], ['{"name": "ask_tables", "arguments": {"question": "How many pumps?"}}'], False),
+    ],
+)
+def test_the_trial_of_a_model(model: ModelServer, rounds: list[list[object]], pieces: list[str], passes: bool) -> None:
+    model.rounds, model.pieces = rounds, pieces  # type: ignore[assignment]
+    try_configured_model()
+    assert ModelTrial.objects.get().uses_functions is passes
+
+
+def test_a_server_that_does_not_answer_leaves_no_trial(model: ModelServer) -> None:
+    model.statuses = [500] * 9
+    try_configured_model()
+    assert not ModelTrial.objects.exists()

@@ -1,0 +1,12 @@
+"""Background work of the chat."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from chat.generators.trial import try_configured_model
+
+
+@shared_task
+def try_model() -> None:
+    try_configured_model()
