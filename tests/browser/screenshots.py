@@ -159,6 +159,6 @@ def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazyS
         simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.55)
     page.set_viewport_size({"width": 1440, "height": 1000})
     page.goto(f"{site.url}/admin/evaluation/experiment/{experiment.pk}/change/")
-    expect(page.locator(".chart-drawing")).to_be_visible()
+    expect(page.locator(".experiment-primary")).to_be_visible()
     page.evaluate("document.activeElement.blur()")
     keep(page, "experiment")
