@@ -54,13 +54,6 @@ def tokens_spent(day: date | None = None) -> int:
     return usage.total_tokens if usage is not None else 0
 
 
-def require_tokens() -> None:
-    """Raises: BudgetSpent when the day's tokens for judging are consumed."""
-    budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-    if budget and tokens_spent() >= budget:
-        raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
-
-
 def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
     """Counts the tokens on the day; returns the update that counts them on a row of the same fields."""
     consumed = {
@@ -87,7 +80,9 @@ class JobMeter:
             raise LeaseLost(f"{self._job.job_name} is no longer leased to this process.")
         if time.monotonic() > self._deadline:
             raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")
-        require_tokens()
+        budget = settings.JUDGE_DAILY_BUDGET_TOKENS
+        if budget and tokens_spent() >= budget:
+            raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
         consumed = spend(prompt_tokens, completion_tokens)

@@ -31,6 +31,10 @@ from retrieval.ingest.writing import lock_statistics, reweigh, weighting
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.index_check import IndexCheck
 
+logger = logging.getLogger(__name__)
+
+# Of the results of checks.
+CHECKS_KEPT = 30
 # Files are stored before the row that names them is committed: a young one may be about to get its row.
 ORPHANED_AFTER = timedelta(hours=1)
 # No upload is empty, so that an empty file is what a full disk left; being written, it is empty for a moment.
@@ -300,7 +304,11 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
     if ProblemKind.MISPLACED_VECTORS in kinds:
         _return_vectors()
     if ProblemKind.ORPHANED_VECTORS in kinds:
-        _delete_orphaned_vectors()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM retrieval_chunkembedding AS vector "
+                "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id)"
+            )
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
         recount(collection)
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS):
@@ -310,7 +318,10 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
     ):
         _read_again(collection)
     if ProblemKind.ORPHANED_FILES in kinds:
-        _delete_orphaned_files()
+        storage = Document.file.field.storage
+        for name in orphaned_files(storage):
+            logger.info("Deleting the file %s, which no document names.", name)
+            storage.delete(name)
     if ProblemKind.MISSING_VECTORS in kinds:
         # The check has made sure that the configured embedder is the one that is searched: it stays so.
         reembed(lambda *_: None)
@@ -382,14 +393,6 @@ def _return_vectors() -> None:
             )
 
 
-def _delete_orphaned_vectors() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM retrieval_chunkembedding AS vector "
-            "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id)"
-        )
-
-
 def _read_again(collection: Collection) -> None:
     """Have the documents read again whose text and passages do not fit, if their file is there to be read."""
     of_collection = Document.objects.filter(collection=collection)
@@ -413,18 +416,6 @@ def _read_again(collection: Collection) -> None:
             # What is there is what can be served.
             document.chunk_count = document.chunks.count()
             document.save(update_fields=["chunk_count"])
-
-
-def _delete_orphaned_files() -> None:
-    storage = Document.file.field.storage
-    for name in orphaned_files(storage):
-        logger.info("Deleting the file %s, which no document names.", name)
-        storage.delete(name)
-
-
-logger = logging.getLogger(__name__)
-
-CHECKS_KEPT = 30
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:

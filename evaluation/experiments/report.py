@@ -115,7 +115,8 @@ def report(experiment: Experiment) -> Report:
     for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment)):
         visitors, observed, answers, *numbers = rows.get(arm.value, (0, 0, 0, *[0, None, None] * len(_METRICS)))
         sizes.append(ArmSize(arm, str(version or _t("the built-in profile")), visitors, observed, int(answers)))
-        rates.append({metric: _rate(*numbers[3 * at : 3 * at + 3]) for at, metric in enumerate(_METRICS)})
+        known = [float("nan") if number is None else number for number in numbers]
+        rates.append({metric: ArmRate(*known[3 * at : 3 * at + 3]) for at, metric in enumerate(_METRICS)})
     compared = {
         metric: ArmComparison(
             metric,
@@ -169,10 +170,6 @@ def sentence(summary: Report) -> str:
 def points(difference: float) -> str:
     """A difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
-
-
-def _rate(visitors: int, mean: float | None, variance: float | None) -> ArmRate:
-    return ArmRate(visitors, float("nan") if mean is None else mean, float("nan") if variance is None else variance)
 
 
 def _verdict(experiment: Experiment, found: Effect | None) -> ExperimentVerdict:

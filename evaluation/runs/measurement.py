@@ -194,7 +194,7 @@ class AnswerMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         self._generator = chat_conf.writer_name()
-        self._judge = judge_of(task.run)
+        self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
         """Searches only: a model's answer costs money."""
@@ -323,11 +323,6 @@ class ModelJudge:
             self._unavailable += 1
             if isinstance(error, JudgeBudgetSpent) or self._unavailable >= MOST_UNAVAILABLE:
                 self._given_up = str(error)
-
-
-def judge_of(run: EvaluationRun) -> ModelJudge | None:
-    """The judge of the run's answers; None when the settings ask for none. One that they do not name is an error."""
-    return ModelJudge(run) if settings.EVALUATE_WITH_MODEL else None
 
 
 def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:

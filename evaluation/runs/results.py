@@ -230,12 +230,20 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     ]
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
-    if run.draft_id != baseline.draft_id:
-        caveats.append(_other_documents(run, baseline))
+    if run.draft_id is not None and baseline.draft_id is not None and run.draft_id != baseline.draft_id:
+        caveats.append(_t("They asked the documents of different drafts."))
+    elif run.draft_id != baseline.draft_id:
+        of_draft, other = (run, baseline) if run.draft_id is not None else (baseline, run)
+        numbers = {"run": of_draft.pk, "other": other.pk}
+        caveats.append(_t("#%(run)d asked the documents of a draft, #%(other)d those in service.") % numbers)
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
-    if run.kind == RunKind.SEARCH and (unseen := _not_seen_by_search(run, baseline)):
-        caveats.append(_t("Both were searched equally deep, so this difference does not show: %s.") % unseen)
+    before, after = baseline.settings, run.settings
+    # How much is handed over, which a search run does not see.
+    unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
+    if run.kind == RunKind.SEARCH and unseen:
+        differences = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)
+        caveats.append(_t("Both were searched equally deep, so this difference does not show: %s.") % differences)
     differing = {
         name
         for name in run.conditions.keys() | baseline.conditions.keys()
@@ -249,23 +257,6 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif "prompt_version" in differing:
         caveats.append(_t("What the model is told changed in between: the version of the prompt is another one."))
     return caveats
-
-
-def _other_documents(run: EvaluationRun, baseline: EvaluationRun) -> str:
-    if run.draft_id is not None and baseline.draft_id is not None:
-        return _t("They asked the documents of different drafts.")
-    of_draft, other = (run, baseline) if run.draft_id is not None else (baseline, run)
-    return _t("#%(run)d asked the documents of a draft, #%(other)d those in service.") % {
-        "run": of_draft.pk,
-        "other": other.pk,
-    }
-
-
-def _not_seen_by_search(run: EvaluationRun, baseline: EvaluationRun) -> str:
-    """What of the settings says how much is handed over, and differs."""
-    before, after = baseline.settings, run.settings
-    names = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
-    return ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in names)
 
 
 def _as_json(values: Sequence[float]) -> dict[str, float]:
