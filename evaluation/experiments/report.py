@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from django.db import connection
 from django.utils import timezone
@@ -115,7 +116,7 @@ def report(experiment: Experiment) -> Report:
     for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment)):
         visitors, observed, answers, *numbers = rows.get(arm.value, (0, 0, 0, *[0, None, None] * len(_METRICS)))
         sizes.append(ArmSize(arm, str(version or _t("the built-in profile")), visitors, observed, int(answers)))
-        known = [float("nan") if number is None else number for number in numbers]
+        known: list[Any] = [float("nan") if number is None else number for number in numbers]
         rates.append({metric: ArmRate(*known[3 * at : 3 * at + 3]) for at, metric in enumerate(_METRICS)})
     compared = {
         metric: ArmComparison(
