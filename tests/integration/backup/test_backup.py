@@ -239,7 +239,7 @@ def forked(work, *arguments):
     with os.fdopen(read) as told:
         return os.WTERMSIG(status), told.read()
 
-serve.run_forked = begins
+serve.ProcessPoolExecutor = begins
 results = []
 for at in json.loads(sys.argv[2]):
     ended, _ = forked(restore, sys.argv[1], at)
