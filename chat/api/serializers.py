@@ -22,6 +22,10 @@ LONGEST_COMMENT = 2000
 LONGEST_TITLE = 200
 
 
+# How an answer's passages were found: by a method of the search, or by a curator.
+ANSWERED_BY = [*map(str, SearchMethod), APPROVED]
+
+
 class AskRequestSerializer(KnownFieldsOnly):
     # How long a question may be is for chat.asking to say, in its own words.
     question = TextField(error_messages={"blank": "Please type a question."})
@@ -157,7 +161,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     citations = CitationSerializer(many=True)
     near = NearPlaceSerializer(many=True, help_text="Of a refusal, at most three places that come near the question.")
     choices = QuestionChoiceSerializer(many=True, help_text="What a question that is misspelt may have meant.")
-    search_method = serializers.ChoiceField(choices=[*SearchMethod, APPROVED])
+    search_method = serializers.ChoiceField(choices=ANSWERED_BY)
     answer_id = serializers.UUIDField()
     conversation = serializers.UUIDField()
     degraded = serializers.ListField(

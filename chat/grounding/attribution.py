@@ -39,8 +39,8 @@ SAME_CODE = 0.8
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
 # A sentence that is longer is passed on as it is. Of what is open, a fiftieth more has to come before it is looked at
-# again, and of its end so much is: the work stays proportional to the text.
-LONGEST_OPEN, LOOKS_AGAIN, LONGEST_TAIL = 2_000, 50, 200
+# again: the work stays proportional to the text.
+LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 # By so much of an answer its language is told.
 LONGEST_TEXT = 1_000
 # What an answer may begin with that gives up. One that begins so is held back until it says more.
@@ -51,13 +51,11 @@ _OPENINGS = (
     "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
     "de document", "de tekst", "de informatie", "op basis van", "volgens de",
 )  # fmt: skip
-_GROUP = re.compile(
-    rf"[ \t]*(?:\([ \t]*)?(?:\bSOURCES?[ \t]+)?{MARKER.pattern}(?:[,; \t]*{MARKER.pattern})*(?:[ \t]*\))?"
-)
-_LEADING = re.compile(rf"\s*({_GROUP.pattern})[ \t:.]*(?=[^\s\[:.])")
-# What may become such a group, what closes a row, where markers stand before it, and what may begin the next item.
-_OPEN_TAIL = re.compile(r"(?:[\s|(]*(?:\bS(?:O(?:U(?:R(?:C(?:E(?:S)?)?)?)?)?)?)?\s*|\s*\n[\s>*+•\d.)#|-]*)\Z")
-_END_OF_ROW = re.compile(r"[ \t]*\|[ \t]*\Z")
+_BARE_GROUP = rf"(?:\([ \t]*+)?(?:\bSOURCES?[ \t]++)?{MARKER.pattern}(?:[,; \t]*+{MARKER.pattern})*+(?:[ \t]*+\))?"
+_GROUP = re.compile(rf"(?<![ \t])[ \t]*+{_BARE_GROUP}")
+_LEADING = re.compile(rf"(?<!\s)\s*+({_BARE_GROUP})[ \t:.]*+(?=[^\s\[:.])")
+_END_OF_ROW = re.compile(r"(?<![ \t])[ \t]*+\|[ \t]*+\Z")
+_SIGNS = " \t>*+•0123456789.)#|-"
 _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 
 
@@ -191,8 +189,7 @@ class AttributionStream:
         if len(self._open) > LONGEST_OPEN:
             return self._release(finished + self._give_up_on_open())
         first_group = next((match.start() for match in _GROUP.finditer(blank_code(self._open))), len(self._open))
-        head, tail = self._open[: first_group - LONGEST_TAIL], self._open[:first_group][-LONGEST_TAIL:]
-        showable = len(head if first_group > LONGEST_TAIL else "") + len(_OPEN_TAIL.sub("", tail))
+        showable = len(_without_open_tail(self._open[:first_group]))
         going_on = self._open[self._passed_on : max(self._passed_on, showable)]
         self._passed_on = max(self._passed_on, showable)
         return self._release(finished + going_on)
@@ -291,6 +288,18 @@ def _begin_of_last(text: str) -> int:
     line = text.rfind("\n", 0, start) + 1
     # The sign of a list item belongs to its sentence.
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
+
+
+def _without_open_tail(text: str) -> str:
+    """The text without what may become a group of markers, what closes a row, where markers stand before it, and what
+    may begin the next list item."""
+    text = text.rstrip(" \t\n|(")
+    for length in range(len("SOURCES"), 0, -1):
+        if text.endswith("SOURCES"[:length]) and not text[:-length][-1:].isalnum():
+            text = text[:-length].rstrip(" \t\n|(")
+            break
+    line = text.rfind("\n")
+    return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
 
 
 def _replace_groups(text: str, numbers_for: Callable[[Sequence[int]], Iterable[int]]) -> str:

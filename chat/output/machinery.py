@@ -1,4 +1,4 @@
-"""What a model writes that is no answer: calls of functions, thoughts, signs of its template. PURE.
+"""What a model writes that is no answer: calls of functions, thoughts, signs of its template and of the prompt. PURE.
 
 Models write calls into their text in many forms: JSON, bare or between fences, whole or in half, or between tags of
 their own. What stands so in the sources may be shown, because documents can be about such things.
@@ -23,7 +23,11 @@ _TAG = re.compile(
 _CLOSING = re.compile(rf"</(?:{_HIDDEN}|function)>", re.IGNORECASE)
 # What one of these may begin with, at the end of the text so far.
 _MAY_BE_TAG = re.compile(r"(?:<[^\s<>]{0,90}|<<[^\s<>]{0,8}|\[/?[A-Z_]{0,16})\Z", re.IGNORECASE)
-_FENCE = re.compile(r"(`{3,}|~{3,})[^\n]*\n\s*")
+# The sign of a quoted line, and the line above a source, as the prompt has them.
+_COPIED = re.compile(r"(?:>[ \t]?)+|SOURCE \[\d+\][^\n]*\n?")
+_MAY_BE_COPIED = re.compile(r"S(?:O(?:U(?:R(?:C(?:E(?: (?:\[\d*)?)?)?)?)?)?)?\Z")
+_FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^\n]*+\n\s*+")
+_CLOSING_FENCE = re.compile(r"\s*(?:(`{3,}|~{3,})[^\n]*(?:\n|\Z))?")
 _MAY_BE_FENCE = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3}|~{3})[^\n]*|(?:`{3}|~{3})[^\n]*\n\s*)\Z")
 _FIRST_KEY = re.compile(r"[\[{\s]*\"(\w*)\"?")
 _KEYS_OF_CALLS = frozenset(
@@ -97,6 +101,10 @@ class MachineryStream:
     def _judge_line(self, is_end: bool) -> int | None:
         """How much of the held text, which begins a line, is a call; 0 for none, None to wait for more."""
         text = self._held
+        if copied := _COPIED.match(text):
+            return None if copied.end() == len(text) and not is_end else copied.end()
+        if _MAY_BE_COPIED.match(text) and not is_end:
+            return None
         begin = len(text) - len(text.lstrip(" \t"))
         if begin == len(text):
             return 0 if is_end else None
@@ -115,12 +123,8 @@ class MachineryStream:
             self._fence = fence[1]
         if not found or not fence:
             return found
-        closing = re.compile(rf"\s*(?:{fence[1]}[^\n]*(?:\n|\Z))?").match(text, found)
-        return (
-            closing.end()
-            if closing and (is_end or (closing.group().endswith("\n") and fence[1] in closing.group()))
-            else None
-        )
+        closing = _CLOSING_FENCE.match(text, found)
+        return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
         """Where a call in JSON ends; 0 for other text, None to wait for more."""

@@ -53,6 +53,8 @@ SPECTACULAR_SETTINGS = {
         "AnswerStatusEnum": "chat.models.Answer.Status",
         "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
         "ShareScopeEnum": "chat.models.Conversation.ShareScope",
+        "SearchMethodEnum": "retrieval.api.serializers.RANKED_BY",
+        "AnswerMethodEnum": "chat.api.serializers.ANSWERED_BY",
         "MethodEnum": "retrieval.api.serializers.METHODS",
     },
 }

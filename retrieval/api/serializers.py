@@ -24,6 +24,7 @@ from retrieval.types import QueryClass, SearchMethod
 
 LONGEST_QUERY = 2000
 LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$"
+RANKED_BY = [str(method) for method in SearchMethod]
 METHODS = ["default", *(method.value for method in SearchMethod)]
 
 
@@ -116,7 +117,7 @@ class ResultSerializer(serializers.Serializer[Any]):
 
 class SearchResponseSerializer(serializers.Serializer[Any]):
     query_class = serializers.ChoiceField(choices=list(QueryClass))
-    search_method = serializers.ChoiceField(choices=list(SearchMethod), help_text="The method that really ranked.")
+    search_method = serializers.ChoiceField(choices=RANKED_BY, help_text="The method that really ranked.")
     degraded = serializers.ListField(
         child=serializers.CharField(),
         help_text="What did not answer: `lexical`, `vector`, `rerank`; `unencoded` while vectors are still to be made.",

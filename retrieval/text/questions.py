@@ -12,19 +12,28 @@ import unicodedata
 LEAST_LIKENESS = 0.9
 """Of two questions, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
-_KINDS = (
-    ("when", r"when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat"),
-    ("who", r"who|whom|whose|wie|wiens"),
-    ("where", r"where|waar|waarheen|waarvandaan"),
-    ("why", r"why|waarom"),
+_QUESTION_WORDS = (
+    (
+        "when",
+        re.compile(
+            r"\b(?:when|(?:what|which) (?:year|date|day|time|century|decade)"
+            r"|wanneer|welke? (?:jaar|datum|dag)|hoe laat)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    ("who", re.compile(r"\b(?:who|whom|whose|wie|wiens)\b", re.IGNORECASE)),
+    ("where", re.compile(r"\b(?:where|waar|waarheen|waarvandaan)\b", re.IGNORECASE)),
+    ("why", re.compile(r"\b(?:why|waarom)\b", re.IGNORECASE)),
     (
         "how many",
-        r"how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
-        r"|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel)",
+        re.compile(
+            r"\b(?:how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
+            r"|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel))\b",
+            re.IGNORECASE,
+        ),
     ),
-    ("how", r"how|hoe"),
+    ("how", re.compile(r"\b(?:how|hoe)\b", re.IGNORECASE)),
 )
-_QUESTION_WORDS = tuple((kind, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for kind, words in _KINDS)
 _WORD = re.compile(r"\w+")
 
 

@@ -34,6 +34,7 @@ def filtered(text: str, cut: int, known: str = "") -> tuple[str, bool]:
         ("It is 3.<end_of_turn>\nAnd", "It is 3."),
         ("[INST]It is[/INST] 3.</s>", "It is 3."),
         ("<|channel|>It is 3.", "It is 3."),
+        ("SOURCE [1] Manual, Weight\n> It is 3.\n>\n> > It hums.", "It is 3.\n\nIt hums."),
     ],
 )
 def test_machinery_is_left_out(text: str, shown: str, cut: int) -> None:
@@ -50,6 +51,7 @@ def test_machinery_is_left_out(text: str, shown: str, cut: int) -> None:
         '```python\ncalls = [\n{"name": "a", "arguments": {}}\n]\n```\n',
         "[1] It is 3.\n[2] It is 4.",
         "``` is a fence, `{` a brace.",
+        "SOURCES are many; 3 > 2, and\nSOUR is no source.",
     ],
 )
 def test_ordinary_text_passes(text: str, cut: int) -> None:
