@@ -51,7 +51,7 @@ class SlowModel:
             if reader.at_eof():
                 return
             # With a marker, so that the answer is cited and checked as any other.
-            text = "The pump weighs 3450 grams [1]. " if number % 20 == 19 else "word "
+            text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
             await _send(writer, {"delta": {"content": text}, "finish_reason": None})
             await asyncio.sleep(self.token_seconds)
         await _send(writer, {"delta": {}, "finish_reason": "stop"})

@@ -133,7 +133,7 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
                 end = start + (end - start) * 9 // 10
                 text = _quote(source, start, end)
             longest = max(len(text.encode()), int(room_bytes * FIRST_SHARE))
-            start, end, text = _grown(source, start, end, text, longest)
+            start, end, text = _grown(source, start, end, text, longest, step_up=3)
         elif len(text.encode()) > left:
             continue
         spans[source.marker], quotations[source.marker] = (start, end), text
@@ -141,19 +141,23 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
     for source in ranked:
         if source.marker in quotations:
             before = quotations[source.marker]
-            _, _, text = _grown(source, *spans[source.marker], before, left + len(before.encode()))
+            _, _, text = _grown(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
             quotations[source.marker] = text
             left -= len(text.encode()) - len(before.encode())
     return quotations
 
 
-def _grown(source: ContextSource, start: int, end: int, text: str, longest_bytes: int) -> tuple[int, int, str]:
-    """The span and its quotation, grown within the block line by line, twice as far down as up, while it fits."""
+def _grown(
+    source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
+) -> tuple[int, int, str]:
+    """The span and its quotation, grown within the block line by line while it fits: each ``step_up``-th line is one
+    above; with 0, those below come first, so that a question about the same source finds its beginning unchanged."""
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
     turns = 0
     while not all(blocked.values()):
-        way = "up" if (turns % 3 == 2 and not blocked["up"]) or blocked["down"] else "down"
+        goes_up = step_up and turns % step_up == step_up - 1 and not blocked["up"]
+        way = "up" if goes_up or blocked["down"] else "down"
         turns += 1
         first, last = start, end
         if way == "up":

@@ -148,20 +148,6 @@ def test_an_old_answer_says_so_and_can_be_had_anew(site: Site, page: Page) -> No
         assert Answer.objects.get(pk=(anew.get_attribute("id") or "").removeprefix("answer-")).anew
 
 
-def test_markers_below_a_table_stand_at_its_right_and_say_what_they_are(
-    model_site: Site, anywhere: Page, model: ModelServer
-) -> None:
-    model.pieces = ["| Part | Number |\n|---|---|\n| Seal | SK-9920-W |\n\n", "[1]\n\n", "Order it [1]."]
-    anywhere.goto(model_site.url)
-    turn = ask(anywhere, QUESTION)
-    line = turn.locator(".cited-block")
-    expect(line).to_have_text("Source1")
-    marker, prose = line.locator("a").bounding_box(), turn.locator("[data-answer-text]").bounding_box()
-    assert marker is not None
-    assert prose is not None
-    assert marker["x"] + marker["width"] > prose["x"] + prose["width"] - 8
-
-
 def test_what_a_model_adds_to_the_sources_is_marked_when_the_answer_is_complete(
     model_site: Site, page: Page, model: ModelServer
 ) -> None:

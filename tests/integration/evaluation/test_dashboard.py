@@ -470,7 +470,7 @@ def test_the_number_of_queries_does_not_grow_with_the_answers(admin, collection,
         full_site_answer = answer(helpful=False, sources=[{"document": {"id": document(collection, str(_)).pk}}])
         score(0.1, full_site_answer)
     page_of(admin, HOME)
-    with django_assert_max_num_queries(34):
+    with django_assert_max_num_queries(36):
         page_of(admin, HOME)
     with django_assert_max_num_queries(12):
         page_of(admin, f"{HOME}answers/")
