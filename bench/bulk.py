@@ -16,10 +16,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from retrieval.dense.vector_rows import copy_vectors
-from retrieval.ingest.pipeline import Progress
-from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
-from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.documents.ingestion import Progress
+from retrieval.index.chunk_writer import NewChunk, lock_statistics, reweigh, weighting
+from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.vector_rows import copy_vectors
 from retrieval.models import Chunk, Collection, Document, DocumentText, Embedder, Lexeme
 from retrieval.text.terms import expand_identifiers
 

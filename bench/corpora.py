@@ -18,12 +18,12 @@ from bench.bulk import NewDocument, replace_documents
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
-from retrieval.dense.active import active_embedder
+from retrieval.documents import extraction
+from retrieval.documents.ingestion import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunker, extraction
-from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
-from retrieval.ingest.writing import NewChunk
-from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.index.active import active_embedder
+from retrieval.index.chunk_writer import NewChunk
+from retrieval.index.lexical_fields import FIELD_BOOSTS
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -36,6 +36,7 @@ from retrieval.models import (
     Visibility,
 )
 from retrieval.models.collection import TextSearchConfiguration
+from retrieval.text import chunking
 from retrieval.text.language import detect_language
 from retrieval.text.terms import ANALYSIS_VERSION
 
@@ -126,7 +127,7 @@ def _index_fingerprint(embedder: Embedder, configuration: str, chunked: bool) ->
     parts = (
         LOADING_VERSION,
         ANALYSIS_VERSION,
-        chunker.CHUNKER_VERSION if chunked else "one chunk",
+        chunking.CHUNKER_VERSION if chunked else "one chunk",
         embedder.name,
         configuration,
         FIELD_BOOSTS,
@@ -184,7 +185,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
         page=None,
         heading_path=(),
         content=text,
-        content_hash=chunker.content_hash(text, ()),
+        content_hash=chunking.content_hash(text, ()),
         token_count=conf.embedder().count_tokens([text])[0],
         questions=(),
         vector=None,
@@ -203,7 +204,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     embedder = conf.embedder()
     questions = conf.question_generator()
     spoken = language or detect_language(extracted.text)
-    pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []
     for piece, token_count in zip(pieces, tokens, strict=True):
@@ -216,7 +217,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 page=piece.page,
                 heading_path=path,
                 content=piece.text,
-                content_hash=chunker.content_hash(piece.text, path),
+                content_hash=chunking.content_hash(piece.text, path),
                 token_count=token_count,
                 questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)) if questions else (),
                 vector=None,
@@ -238,7 +239,7 @@ def _with_vectors(
         for title, content_hash, vector in rows.values_list("document__title", "chunk__content_hash", "vector")
     }
     missing = {
-        (document.title, chunk.content_hash): chunker.embedding_text(document.title, chunk.heading_path, chunk.content)
+        (document.title, chunk.content_hash): chunking.embedding_text(document.title, chunk.heading_path, chunk.content)
         for document in documents
         for chunk in document.chunks
         if (document.title, chunk.content_hash) not in stored

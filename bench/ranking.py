@@ -15,7 +15,7 @@ from evaluation.runs.queue import corpus_version
 from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 from evaluation.statistics.ranking import METRICS, TOP_K
 from retrieval.models import Collection
-from retrieval.ranking.profile import NO_RERANKER
+from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
 from retrieval.search.trace import SearchResult, StageStatus

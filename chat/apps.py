@@ -7,6 +7,6 @@ class ChatConfig(AppConfig):
     verbose_name = _("Chat")
 
     def ready(self) -> None:
+        from chat.answering import approved_answers  # noqa: F401
         from chat.conversations import retention  # noqa: F401  (they register themselves)
-        from chat.curation import approved  # noqa: F401
         from chat.streaming import saving  # noqa: F401

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-from chat.generators.extractive import NAME as EXTRACTIVE
-from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
+from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from retrieval.exceptions import ImproperModel
 
 if TYPE_CHECKING:

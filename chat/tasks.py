@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from chat.generators.trial import try_configured_model
+from chat.answering.model_trial import try_configured_model
 
 
 @shared_task

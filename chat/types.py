@@ -8,9 +8,9 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from retrieval.search.context import AssembledContext, ContextBlock, Passage
+    from retrieval.context import AssembledContext, ContextBlock, Passage
     from retrieval.search.trace import SearchTrace
-    from retrieval.tables.types import TableResult
+    from retrieval.tables.results import TableResult
 
 
 @dataclass(frozen=True, slots=True)

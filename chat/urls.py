@@ -1,8 +1,8 @@
 from django.urls import path
 
 from chat import views
-from chat.views import widget
-from chat.views.debug import scores
+from chat.debugging.debug_views import scores
+from chat.pages import widget
 
 app_name = "chat"
 

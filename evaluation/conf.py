@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, register
 from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement
 from retrieval.exceptions import ImproperModel
-from retrieval.language_models.chat_model import ChatModel
+from retrieval.infrastructure.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Judge, Meter

@@ -27,7 +27,7 @@ from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics.intervals import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.ranking.profile_json import to_json
+from retrieval.profile_json import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:

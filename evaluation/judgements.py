@@ -1,9 +1,9 @@
 """Judging answers in the background: which answers wait for a judge, the tokens that it may use, and one judgement.
 
-A judgement's row is its job (see `retrieval.jobs`). A worker leases it and stores each score as it comes; what a killed
-worker had measured stays, and its successor measures the rest. An error is stored as an error, tried again later each
-time, and never turned into a number. :func:`request_forgotten` finds the answers whose web process died before it
-could ask for a judgement.
+A judgement's row is its job (see `retrieval.infrastructure`). A worker leases it and stores each score as it comes;
+what a killed worker had measured stays, and its successor measures the rest. An error is stored as an error, tried
+again later each time, and never turned into a number. :func:`request_forgotten` finds the answers whose web process
+died before it could ask for a judgement.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.dispatch import receiver
 from django.utils import timezone
 
+from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.debugging.scores import PanelScore
-from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.signals import answer_completed
 from chat.types import ContextSource
@@ -37,12 +37,12 @@ from evaluation.judges.types import (
 )
 from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.job import EvaluationJob
+from retrieval.context import ContextBlock, Passage
 from retrieval.exceptions import LeaseLost
-from retrieval.jobs.heartbeat import heartbeat
-from retrieval.jobs.job import enqueue_on_commit, is_due
-from retrieval.jobs.lease import acquire
-from retrieval.resilience.commits import not_waiting
-from retrieval.search.context import ContextBlock, Passage
+from retrieval.infrastructure.commits import not_waiting
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.job import enqueue_on_commit, is_due
+from retrieval.infrastructure.lease import acquire
 
 # A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
 LONGEST_SECONDS = 15 * 60.0

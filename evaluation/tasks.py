@@ -6,7 +6,7 @@ from celery import shared_task
 
 from evaluation import gates, judgements
 from evaluation.experiments import exposures
-from evaluation.runs import execution as measuring
+from evaluation.runs import run_execution as measuring
 
 
 @shared_task

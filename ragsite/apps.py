@@ -16,8 +16,8 @@ class RagsiteConfig(AppConfig):
 
     def ready(self) -> None:
         from ragsite.accounts import roles
-        from ragsite.audit import recording  # noqa: F401  (they register themselves)
-        from ragsite.audit.watching import watch_all
+        from ragsite.operations import audit_log  # noqa: F401  (they register themselves)
+        from ragsite.operations.audited_models import watch_all
 
         watch_all()
         # The queue's first users are documents: it follows their tables.
@@ -25,7 +25,7 @@ class RagsiteConfig(AppConfig):
         # The roles name permissions of all apps, and this is the last one.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
 
-        from ragsite.accounts.models import forget_other_addresses
+        from ragsite.models.account import forget_other_addresses
 
         post_save.connect(forget_other_addresses, sender=settings.AUTH_USER_MODEL)
 

@@ -18,7 +18,7 @@ django.setup(set_prefix=False)
 
 from ragsite.http.errors import problem  # noqa: E402
 from ragsite.http.request_bodies import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
-from ragsite.observability import telemetry  # noqa: E402  # these need the settings
+from ragsite.operations import telemetry  # noqa: E402  # these need the settings
 
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]

@@ -9,7 +9,7 @@ from django.core.management.base import OutputWrapper
 from django.db import transaction
 
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
-from retrieval.ingest.folders import Counts, ingest_paths
+from retrieval.documents.file_loading import Counts, ingest_paths
 from retrieval.models import Collection
 
 COLLECTIONS = {

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 from django.conf import settings
 
-from chat.generators.prompts import compose
+from chat.answering.prompts import compose
 from ragsite.machine import WORK_SCORE, available_memory_mib, go_before_others
 
 HOST = "127.0.0.1"

@@ -10,7 +10,7 @@ def delete_old() -> None:
     """Delete what CONVERSATION_DAYS and AUDIT_DAYS say."""
     from chat.budgets import forget_old_counts
     from chat.conversations.retention import delete_old_conversations
-    from ragsite.audit.recording import delete_old_entries, record
+    from ragsite.operations.audit_log import delete_old_entries, record
 
     forget_old_counts()
     if conversations := delete_old_conversations():
@@ -28,8 +28,8 @@ def forget_deleted_documents() -> None:
 
 @shared_task
 def forget_sign_ins() -> None:
-    from ragsite.sign_in import limits
+    from ragsite.accounts import sign_in_limits
     from retrieval.api.throttling import forget_old_counts
 
-    limits.forget_old()
+    sign_in_limits.forget_old()
     forget_old_counts()

@@ -7,10 +7,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
+from ragsite.accounts import key_views as keys
+from ragsite.accounts import person_views as people
 from ragsite.http import text_files
-from ragsite.keys import views as keys
-from ragsite.people import views as people
-from ragsite.readiness import views as health
+from ragsite.operations import health_views as health
 
 admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"

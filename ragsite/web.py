@@ -32,12 +32,13 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
 from ragsite.machine import end_with
-from ragsite.observability import shared_metrics
+from ragsite.operations import shared_metrics
 from ragsite.postgres.pools import pool_of
-from retrieval import conf, sandbox
+from retrieval import conf
 from retrieval.api.callers import network_of
-from retrieval.dense.embedders.onnx import OnnxEmbedder
+from retrieval.documents import sandbox
 from retrieval.exceptions import RetrievalError
+from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    from ragsite.readiness.views import RESTARTS
+    from ragsite.operations.health_views import RESTARTS
 
     shared_metrics.forget_states_of(worker.pid)
     _restarts["hung" if worker.aborted else "died"] += 1

@@ -17,7 +17,7 @@ from billiard.pool import Pool
 from celery.concurrency import prefork
 from celery.signals import worker_process_init
 
-from retrieval.resilience.slots import FileLock
+from retrieval.infrastructure.slots import FileLock
 
 LOOK_SECONDS = 1.0
 

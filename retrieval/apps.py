@@ -9,7 +9,8 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from retrieval import checks, sandbox, signals  # noqa: F401  (they register themselves)
+        from retrieval import checks, signals  # noqa: F401  (they register themselves)
+        from retrieval.documents import sandbox
         from retrieval.viewer import pdf_pages
 
         sandbox.require_guards(settings.SANDBOX_REQUIRED)

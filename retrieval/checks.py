@@ -9,9 +9,10 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval import conf, sandbox
-from retrieval.dense.calibration import calibration_of, missing_calibration
-from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
+from retrieval import conf
+from retrieval.documents import sandbox
+from retrieval.index.closeness import calibration_of, missing_calibration
+from retrieval.profile_settings import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod
 

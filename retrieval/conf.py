@@ -11,8 +11,8 @@ from django.core.signals import setting_changed
 from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
-from retrieval.dense.embedders.e5 import find_weights
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder, ImproperModel
+from retrieval.index.embedders.e5 import find_weights
 
 if TYPE_CHECKING:
     from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder

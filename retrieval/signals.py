@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from retrieval.ingest.deletion import forget_documents
-from retrieval.ingest.writing import remove_chunks
+from retrieval.documents.deletion import forget_documents
+from retrieval.index.chunk_writer import remove_chunks
 from retrieval.models import Collection, Document, Draft, Source
 from retrieval.sources.kinds.local_files import clone_path
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from retrieval import reconciliation
-from retrieval.drafts import lifecycle
-from retrieval.ingest import pipeline
-from retrieval.ingest.writing import reweigh
-from retrieval.jobs.sweep import sweep_all
-from retrieval.sources import runs as source_runs
-from retrieval.sources.runs import sync
+from retrieval.documents import ingestion, reconciliation
+from retrieval.documents.drafts import lifecycle
+from retrieval.index.chunk_writer import reweigh
+from retrieval.infrastructure.sweep import sweep_all
+from retrieval.sources import sync_runs as source_runs
+from retrieval.sources.sync_runs import sync
 from retrieval.webhooks import deliver
 
 
 @shared_task
 def ingest_document(document_id: int) -> None:
-    document = pipeline.ingest(document_id, takes_turns=True)
+    document = ingestion.ingest(document_id, takes_turns=True)
     if document is not None:
         reweigh(document.collection)
 

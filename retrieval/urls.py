@@ -1,12 +1,12 @@
 from django.urls import path
 
-from retrieval.viewer import views
+from retrieval.viewer import source_views
 
 app_name = "retrieval"
 
 urlpatterns = [
-    path("<int:document_id>/", views.document, name="document"),
-    path("<int:document_id>/original/", views.original, name="original"),
-    path("<int:document_id>/pdf/", views.pdf, name="pdf"),
-    path("<int:document_id>/pages/<int:number>/", views.page_picture, name="page_picture"),
+    path("<int:document_id>/", source_views.document, name="document"),
+    path("<int:document_id>/original/", source_views.original, name="original"),
+    path("<int:document_id>/pdf/", source_views.pdf, name="pdf"),
+    path("<int:document_id>/pages/<int:number>/", source_views.page_picture, name="page_picture"),
 ]

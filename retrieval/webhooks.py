@@ -19,11 +19,11 @@ from typing import Any
 from django.dispatch import receiver
 from django.utils import timezone
 
-from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.exceptions import LeaseLost, RetrievalError
-from retrieval.jobs.heartbeat import heartbeat
-from retrieval.jobs.lease import acquire
-from retrieval.jobs.sweep import sweeping
+from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.sweep import sweeping
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused

@@ -383,11 +383,11 @@ def ingest() -> Callable[..., Document]:
     """``ingest(collection, source, text)``: the document, read in this process."""
 
     def _ingest(collection: Collection, source: str, text: str | bytes, **options: object) -> Document:
-        from retrieval.ingest import pipeline, submission
+        from retrieval.documents import ingestion, submission
 
         data = text.encode() if isinstance(text, str) else text
         submitted = submission.submit(collection, source, data, enqueue=False, **options)  # type: ignore[arg-type]
-        pipeline.ingest(submitted.document.pk)
+        ingestion.ingest(submitted.document.pk)
         submitted.document.refresh_from_db()
         return submitted.document
 

@@ -16,7 +16,7 @@ from chat.streaming.payloads import completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import reply_to
-from retrieval.rights.access import filters_for
+from retrieval.rights import filters_for
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0

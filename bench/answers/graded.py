@@ -1,7 +1,7 @@
 """Questions with what a good answer holds, and the points of what was answered. PURE.
 
 A line of the file is a JSON object: ``id``, ``corpus`` (which names the collection, unless ``collection`` does; empty:
-all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.sets.expectations`),
+all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`),
 ``after`` (the id of the question before it in the conversation) and ``key``, the right answer in a sentence with its
 files in brackets. Where the documents do not answer, ``must`` is ``["REFUSE"]``.
 """
@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.beir import read_objects
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.expectations import Expectations, Grade, grade
 from evaluation.sets.beir_files import read_expectations
-from evaluation.sets.expectations import Expectations, Grade, grade
 from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 
 REFUSE = ["REFUSE"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.groundedness.logistic import fit
 from bench.statistics import auroc
-from chat.grounding.evidence import INTERCEPT, WEIGHTS
+from chat.answering.evidence import INTERCEPT, WEIGHTS
 
 ANSWERABLE, ADVERSARIAL, WITHHELD, OFF_TOPIC = "answerable", "adversarial", "withheld", "off-topic"
 WITHOUT_ANSWER = (ADVERSARIAL, WITHHELD, OFF_TOPIC)
@@ -23,7 +23,7 @@ FEWEST = 5
 
 @dataclass(frozen=True, slots=True)
 class RefusalCase:
-    """A question with the features of :class:`chat.grounding.evidence.Evidence`.
+    """A question with the features of :class:`chat.answering.evidence.Evidence`.
 
     ``group`` is its article.
     """

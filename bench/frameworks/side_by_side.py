@@ -72,8 +72,8 @@ def of_size(chunks: int) -> Material:
 def ours(material: Material) -> tuple[list[float], list[list[int]]]:
     from django.contrib.auth.models import AnonymousUser
 
-    from retrieval.dense.encoding import encode_query
-    from retrieval.rights.access import readers_in
+    from retrieval.index.encoding import encode_query
+    from retrieval.rights import readers_in
     from retrieval.search.pipeline import search
     from retrieval.types import SearchFilters
 
@@ -92,8 +92,8 @@ def ours(material: Material) -> tuple[list[float], list[list[int]]]:
 
 
 def theirs(material: Material, python: Path) -> Iterator[tuple[str, list[float], list[list[int]]]]:
-    from retrieval.dense.active import active_embedder
-    from retrieval.dense.encoding import encode_query
+    from retrieval.index.active import active_embedder
+    from retrieval.index.encoding import encode_query
     from retrieval.search.stored import load_stored
 
     vectors = []

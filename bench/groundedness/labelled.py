@@ -19,9 +19,8 @@ import numpy as np
 from bench.beir import read_objects
 from bench.groundedness.logistic import fit
 from bench.reporting import Report
-from chat.grounding.citations import cited_sentences
-from chat.grounding.support.passages import cut_passage
-from chat.grounding.support.scorer import (
+from chat.answering.citations import cited_sentences
+from chat.answering.support import (
     Features,
     SentenceSupport,
     Statement,
@@ -30,6 +29,7 @@ from chat.grounding.support.scorer import (
     estimate_support,
     groundedness,
 )
+from chat.answering.supporting_passages import cut_passage
 from evaluation.exceptions import UnreadableTestSet
 
 FOLDS = 10

@@ -11,10 +11,10 @@ from django.db.models import Count
 from bench.reliability.load import DRAFTED, UPLOADED, Ledger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
-from retrieval import reconciliation
-from retrieval.ingest.submission import requeue
+from retrieval.documents import reconciliation
+from retrieval.documents.reconciliation import reconcile
+from retrieval.documents.submission import requeue
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
-from retrieval.reconciliation import reconcile
 
 
 @fresh_connection()

@@ -20,9 +20,9 @@ from django.db import Error, connections
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import RunningSite
 from chat.models import Answer
-from retrieval.drafts import lifecycle
+from retrieval.documents.drafts import lifecycle
+from retrieval.documents.submission import submit
 from retrieval.exceptions import RetrievalError
-from retrieval.ingest.submission import submit
 from retrieval.models import Collection, Document, Draft, Visibility
 
 UPLOADED, DRAFTED = "soak", "soak-drafts"

@@ -95,9 +95,9 @@ def main() -> None:
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
-        from ragsite.keys.authentication import issue_key
+        from ragsite.accounts.key_authentication import issue_key
+        from retrieval.key_limits import Scope
         from retrieval.models import Collection, Document, Visibility
-        from retrieval.rights.key_limits import Scope
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret

@@ -15,9 +15,9 @@ from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import reply_to
 from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.dense.encoding import encode_query
-from retrieval.observability import tracing
-from retrieval.rights.access import filters_for
+from retrieval.index.encoding import encode_query
+from retrieval.infrastructure import tracing
+from retrieval.rights import filters_for
 
 WARM_UP = 5
 # A plain text of this length takes about as long to encode on one machine as on the next: what others are told by.

@@ -68,7 +68,7 @@ def _ask(collection: int, size: int, seed: int, askers: int, number: int) -> Non
     from django.contrib.auth.models import AnonymousUser
 
     from bench.speed.texts import SyntheticCorpus
-    from retrieval.rights.access import readers_in
+    from retrieval.rights import readers_in
     from retrieval.search.pipeline import search
     from retrieval.types import SearchFilters
 

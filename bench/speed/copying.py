@@ -22,10 +22,10 @@ from django.db import connection, transaction
 from bench.bulk import NewDocument, save_documents
 from bench.reporting import Report
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, SyntheticPassage, Vectors
-from retrieval.dense.index import build_index, drop_index
-from retrieval.ingest.chunker import content_hash
-from retrieval.ingest.writing import lock_statistics, weighting
+from retrieval.index.chunk_writer import lock_statistics, weighting
+from retrieval.index.vector_index import build_index, drop_index
 from retrieval.models import Chunk, Collection, Embedder
+from retrieval.text.chunking import content_hash
 from retrieval.text.terms import DIMENSIONS, lexeme_dimension
 
 DOCUMENTS_A_BATCH = 100

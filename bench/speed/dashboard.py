@@ -14,7 +14,7 @@ from django.urls import resolve, reverse
 from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation import judgements
-from evaluation.dashboard.figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import AnswerSelection, documents_never_cited, low_scores, scope
 from evaluation.exceptions import UntrustworthyRun
@@ -22,7 +22,7 @@ from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.models import Judgement
 from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure.sweep import sweep
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"
 

@@ -18,13 +18,13 @@ from bench.reporting import Report
 from bench.speed import sentence_transformers_reference
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
+from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.file_loading import find
+from retrieval.documents.ingestion import LARGEST_CHUNK_TOKENS, find_block_rows
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunker
-from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.extraction.types import ExtractionLimits
-from retrieval.ingest.folders import find
-from retrieval.ingest.pipeline import LARGEST_CHUNK_TOKENS, find_block_rows
-from retrieval.tables.reading import read_tables
+from retrieval.tables.table_reading import read_tables
+from retrieval.text import chunking
+from retrieval.text.extracted import ExtractionLimits
 from retrieval.text.instructions import find_instructions
 from retrieval.text.language import detect_language
 from retrieval.text.terms import expand_identifiers
@@ -85,7 +85,7 @@ def run(folder: Path, most_files: int, reference: Path | None, report: Report) -
     conf.embedder().embed_documents(rounds[0][:2])
     compared = _compare(rounds, reference, stages, report)
     embedder = conf.embedder()
-    tokens = sum(min(count + chunker.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
+    tokens = sum(min(count + chunking.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
     return IngestionRun(len(chosen), len(texts), tokens, stages, compared)
 
 
@@ -103,7 +103,7 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
     with stages.timed("language"):
         detect_language(extracted.text)
     with stages.timed("chunk"):
-        pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+        pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     with stages.timed("count tokens"):
         embedder.count_tokens([piece.text for piece in pieces])
     with stages.timed("blocks"):
@@ -114,7 +114,7 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
     with stages.timed("words"):
         for piece in pieces:
             expand_identifiers(piece.text)
-    return [chunker.embedding_text(extracted.title, piece.heading_path, piece.text) for piece in pieces]
+    return [chunking.embedding_text(extracted.title, piece.heading_path, piece.text) for piece in pieces]
 
 
 def _compare(

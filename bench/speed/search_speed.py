@@ -25,19 +25,19 @@ from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.database.statements import fetch
-from retrieval.dense.active import active_embedder
-from retrieval.dense.encoding import encode_query, forget_queries
-from retrieval.dense.index import exact_distance
-from retrieval.dense.ranker import VectorRanker
-from retrieval.distribution.tables import distributed
-from retrieval.lexical.query import build_queries
-from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.ranking.plans import SearchPlan, plan_for
-from retrieval.rights.access import readers_in
+from retrieval.index.active import active_embedder
+from retrieval.index.distributed_tables import distributed
+from retrieval.index.encoding import encode_query, forget_queries
+from retrieval.index.vector_index import exact_distance
+from retrieval.infrastructure.statements import fetch
+from retrieval.rights import readers_in
+from retrieval.search.lexical_query import build_queries
+from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.pipeline import search
+from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.search.profiles import active_profile
 from retrieval.search.trace import SearchResult
+from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchFilters
 
 # Questions that are not timed: so many, and one for each so many passages, until what searches read is in memory.

@@ -24,7 +24,7 @@ from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.ingest import pipeline, submission
+from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
 SLUG = "stream-benchmark"
@@ -302,7 +302,7 @@ def _collection() -> Collection:
     for number in range(10):
         text = _TEXT.format(n=number)
         submitted = submission.submit(collection, f"pump-{number}.md", text.encode(), enqueue=False)
-        pipeline.ingest(submitted.document.pk)
+        ingestion.ingest(submitted.document.pk)
     return collection
 
 

@@ -21,11 +21,11 @@ from bench.reporting import Report
 from bench.speed.synthetic_answer_rows import SLUG, copy, remove, settle
 from chat.models import Answer, Citation, Conversation, Feedback
 from evaluation.exceptions import EvaluationError
-from evaluation.experiments.assignment import Arm, pseudonym
 from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
+from evaluation.models.arms import Arm, pseudonym
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion, Visibility
-from retrieval.ranking.profile_json import to_json
+from retrieval.profile_json import to_json
 from retrieval.search import profiles
 
 SEED = 90_000

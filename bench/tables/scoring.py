@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.tables.reading import read_tables
+from retrieval.tables.table_reading import read_tables
+from retrieval.text.extracted import ExtractedText
 
 Rows = Sequence[Sequence[str]]
 # A table of which a smaller share of the cells is right was not found.

@@ -14,17 +14,17 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from chat import asking
 from chat.conversations import rights
 from chat.exceptions import BudgetSpent, SiteBusy
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
+from chat.streaming import asking
 from retrieval.api.callers import caller_of
-from retrieval.api.errors import ApiView, Busy
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.api.problems import ApiView, Busy
 from retrieval.api.throttling import CountedTogether
-from retrieval.rights.key_limits import Scope, on_every_method
+from retrieval.key_limits import Scope, on_every_method
 
 
 class AskersView(ApiView):

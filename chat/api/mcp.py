@@ -23,16 +23,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 
-from chat.api.answers import begin_answer, finish_answer
+from chat.api.answer_endpoints import begin_answer, finish_answer
 from chat.api.base import AskersView, WhateverIsAccepted
 from chat.api.events import answer_as_json
 from chat.api.openai import BearerAuthentication
 from chat.api.serializers import AskRequestSerializer
 from chat.pages.cards import passage_url
+from retrieval.api.endpoints import search_as_asked
 from retrieval.api.permissions import check_scopes
-from retrieval.api.views import search_as_asked
+from retrieval.key_limits import Scope, on_every_method
 from retrieval.models import Document, DocumentText
-from retrieval.rights.key_limits import Scope, on_every_method
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -28,12 +28,12 @@ from rest_framework.views import exception_handler
 
 from chat.api.base import AskersView, WhateverIsAccepted
 from retrieval import conf
-from retrieval.api.errors import Unavailable
-from retrieval.api.fields import KnownFieldsOnly, NameField, TextField
-from retrieval.dense.encoding import encode_query
+from retrieval.api.problems import Unavailable
+from retrieval.api.serializer_fields import KnownFieldsOnly, NameField, TextField
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index.encoding import encode_query
+from retrieval.key_limits import Scope, on_every_method
 from retrieval.models import Collection
-from retrieval.rights.key_limits import Scope, on_every_method
 from retrieval.search.pipeline import place_to_search
 
 logger = logging.getLogger(__name__)

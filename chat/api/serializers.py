@@ -9,13 +9,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from chat.answering.approved_answers import NAME as APPROVED
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
-from chat.curation.approved import NAME as APPROVED
 from chat.models import Answer, Conversation, Feedback
-from retrieval.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
+from retrieval.api.serializer_fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
-from retrieval.tables.types import Operation
+from retrieval.tables.results import Operation
 from retrieval.types import SearchMethod
 
 LONGEST_COMMENT = 2000
@@ -27,7 +27,7 @@ ANSWERED_BY = [*map(str, SearchMethod), APPROVED]
 
 
 class AskRequestSerializer(KnownFieldsOnly):
-    # How long a question may be is for chat.asking to say, in its own words.
+    # How long a question may be is for chat.streaming.asking to say, in its own words.
     question = TextField(error_messages={"blank": "Please type a question."})
     conversation = serializers.UUIDField(required=False, allow_null=True, help_text="To go on with an earlier one.")
     collection = TextField(

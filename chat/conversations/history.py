@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from chat.answering.citations import find_markers
 from chat.conversations import rights
-from chat.grounding.citations import find_markers
 from chat.models import Answer
 from retrieval.types import Turn
 

@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.models import Conversation, DeletedDocument, StreamedEvent
-from retrieval.ingest.deletion import documents_deleted
+from retrieval.documents.deletion import documents_deleted
 from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200

@@ -15,12 +15,12 @@ from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySe
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
+from retrieval.infrastructure.record import tell
+from retrieval.key_limits import KeyLimits, set_limits
 from retrieval.models import Collection, Document
-from retrieval.observability.record import tell
-from retrieval.rights.access import is_staff_with, narrowing_key, readers_in
-from retrieval.rights.key_limits import KeyLimits, set_limits
-from retrieval.rights.narrowing import seen_by
-from retrieval.rights.reasons import Reason, why_document
+from retrieval.models.narrowing import seen_by
+from retrieval.rights import is_staff_with, narrowing_key, readers_in
+from retrieval.rights_reasons import Reason, why_document
 from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.

@@ -14,22 +14,22 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from chat import answering
-from chat.curation.admin import ApprovedAnswerForm, OfferedPassage, find_offers
-from chat.curation.approved import approval_of, nearest, save_wordings
+from chat.answering import pipeline
+from chat.answering.approved_answers import approval_of, nearest, save_wordings
+from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.pages.cards import NearCard, near_cards, passage_url, place
 from chat.pages.plain_text import approved_line
 from chat.streaming import payloads
 from chat.types import Completed, Failed
 from retrieval.admin.base import PageAdmin
-from retrieval.dense.encoding import encode_query
-from retrieval.drafts.editing import changing
+from retrieval.documents.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, RetrievalError
-from retrieval.ingest.writing import rewrite_questions
+from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.index.encoding import encode_query
+from retrieval.infrastructure import deadline
 from retrieval.models import Chunk, Collection, Document
-from retrieval.resilience import deadline
-from retrieval.rights.access import filters_for
+from retrieval.rights import filters_for
 from retrieval.search.pipeline import place_to_search
 from retrieval.text.questions import normalize
 
@@ -195,7 +195,7 @@ def ask_again(user: Any, question: str, collection: str) -> Result:
 
 async def _ask(question: str, filters: Any) -> Completed | Failed:
     end: Completed | Failed = Failed(_("The answer broke off."))
-    async for event in answering.answer(question, filters):
+    async for event in pipeline.answer(question, filters):
         if isinstance(event, Completed | Failed):
             end = event
     return end

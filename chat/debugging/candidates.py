@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from chat.answer_trace import AnswerTrace, KnownPassage
 from chat.debugging.snippets import SnippetPart, snippet
-from chat.debugging.trace import AnswerTrace, KnownPassage
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Retriever, RetrieverScore
 

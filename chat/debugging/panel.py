@@ -10,22 +10,22 @@ from typing import Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from chat.answer_trace import AnswerTrace, PromptTrace, read_trace
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
 from chat.debugging.context import context_in_words
+from chat.debugging.documents_reached import filters_of_both
 from chat.debugging.labels import stage_label
-from chat.debugging.reach import filters_of_both
 from chat.debugging.sentences import Sentence, sentences_of
 from chat.debugging.snippets import snippet
 from chat.debugging.steps import Step, steps_of
-from chat.debugging.trace import AnswerTrace, PromptTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import page_label, passage_url
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
-from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Document
-from retrieval.search.passages import load_passages
+from retrieval.search.matches import count_matches, matched_spans
+from retrieval.search.passage_rows import load_passages
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.answer_trace import AnswerTrace
 from chat.debugging.candidates import used_weights
 from chat.debugging.labels import fill_in_number, group_digits
 from chat.debugging.sentences import Sentence, supported_count
-from chat.debugging.trace import AnswerTrace
 from chat.models import Answer
 from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever

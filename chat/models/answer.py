@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
-from retrieval.jobs.lease import Leased
+from retrieval.infrastructure.lease import Leased
 from retrieval.models import Chunk, Document, SearchProfileVersion
 
 

@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.key_limits import limits_of
 from retrieval.models import Collection
-from retrieval.rights.key_limits import limits_of
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):

@@ -19,11 +19,11 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.grounding.citations import MARKER
-from chat.output.addresses import canonical
+from chat.answering.addresses import canonical
+from chat.answering.citations import MARKER
 from chat.pages.record_paragraphs import record_paragraphs
-from retrieval.viewer.markdown import SafeRenderer, safe_markdown
 from retrieval.viewer.markdown_marks import SourceLines
+from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
 
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 

@@ -15,9 +15,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from chat.composing.rendering import GOES_ON
-from chat.grounding.citations import MARKER
-from chat.grounding.code_spans import blank_code, context, settled
+from chat.answering.citations import MARKER
+from chat.answering.code_spans import blank_code, context, settled
+from chat.answering.shown_passage import GOES_ON
 from chat.pages.answer_markdown import MARKDOWN, permit
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt

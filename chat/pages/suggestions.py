@@ -8,10 +8,10 @@ from itertools import chain, zip_longest
 
 from django.core.cache import caches
 
-from chat.grounding.words import stems
+from chat.answering.words import stems
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.access import narrowing_key
-from retrieval.rights.narrowing import is_narrowed
+from retrieval.models.narrowing import is_narrowed
+from retrieval.rights import narrowing_key
 from retrieval.types import ANYBODY
 
 _KEPT_SECONDS = 300

@@ -12,10 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.curation.approved import approval_of
-from chat.grounding.citations import find_markers, remove_markers
+from chat.answering.addresses import find_addresses
+from chat.answering.approved_answers import approval_of
+from chat.answering.citations import find_markers, remove_markers
 from chat.models import Answer, Feedback
-from chat.output.addresses import find_addresses
 from chat.pages.cards import Cited, NearCard, SourceCard, build_cited, near_cards, plain, source_cards
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
 from chat.pages.plain_text import approved_line

@@ -21,13 +21,13 @@ from django.utils import timezone
 from django.utils.translation import get_language
 
 from chat import conf
-from chat.curation.approved import version_of
-from chat.generators.prompts import PROMPT_VERSION
+from chat.answering.approved_answers import version_of
+from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
-from retrieval.dense.calibration import current_calibration
+from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
-from retrieval.rights.access import narrowing_key
+from retrieval.rights import narrowing_key
 from retrieval.search.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn

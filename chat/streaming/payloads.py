@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chat.curation.approved import approval_of
-from chat.debugging.trace import read_trace
-from chat.generators.extractive import NAME as EXTRACTIVE
-from chat.injection.detection import is_instructed
+from chat.answer_trace import read_trace
+from chat.answering.approved_answers import approval_of
+from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.answering.injection import is_instructed
 from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Usage,
         VerifiedCitation,
     )
-    from retrieval.search.context import Passage
+    from retrieval.context import Passage
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Reformulation
 

@@ -22,7 +22,7 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS, in_database
 from chat.streaming.streams import StreamEvent
-from retrieval.rights.key_limits import KeyLimits, limits_of, set_limits
+from retrieval.key_limits import KeyLimits, limits_of, set_limits
 
 # A right that is lost ends a stream after this long, and a little.
 RECHECK_SECONDS = 1.0

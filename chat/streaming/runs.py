@@ -24,15 +24,15 @@ from django.contrib.auth import get_user_model
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
-from chat.asking import filters_of
 from chat.conversations.history import turns_before
 from chat.metrics import ABANDONED
 from chat.models import Answer, StreamedEvent
 from chat.protocols import PartialAnswer
-from retrieval.database.statements import fetch
+from chat.streaming.asking import filters_of
 from retrieval.exceptions import InvalidQuery
-from retrieval.jobs import lease
-from retrieval.resilience.commits import NOT_WAITING, NotWaiting
+from retrieval.infrastructure import lease
+from retrieval.infrastructure.commits import NOT_WAITING, NotWaiting
+from retrieval.infrastructure.statements import fetch
 from retrieval.types import SearchFilters, Turn
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.answer_trace import READ_FOR_PREVIEW, AnswerTrace, KnownPassage, PromptTrace, fields_of, preview_of
+from chat.answering.injection import is_instructed
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
-from chat.debugging.trace import READ_FOR_PREVIEW, AnswerTrace, KnownPassage, PromptTrace, fields_of, preview_of
-from chat.injection.detection import is_instructed
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import PartialAnswer
@@ -29,12 +29,12 @@ from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, store
 from chat.types import Completed, Failed, Searched
-from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json
-from retrieval.dense.calibration import uncalibrated_embedder
-from retrieval.jobs.sweep import sweeping
+from retrieval.index.closeness import uncalibrated_embedder
+from retrieval.infrastructure import disk
+from retrieval.infrastructure.statements import fetch
+from retrieval.infrastructure.sweep import sweeping
 from retrieval.models.webhook import Webhook, announce
-from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, runs, writing
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
 from chat.streaming.saving import deleted_message, unsaved
-from retrieval.resilience import disk
+from retrieval.infrastructure import disk
 
 __all__ = ["StreamEvent", "finish", "follow", "stop"]
 

@@ -20,7 +20,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from chat import answering, budgets
+from chat import budgets
+from chat.answering import pipeline
+from chat.answering.threads import in_thread
 from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, runs, saving
@@ -28,13 +30,12 @@ from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
 from chat.streaming.runs import RUNS, Run, in_database
 from chat.streaming.saving import broken_message, deleted_message, interrupted_message, stopped_message
-from chat.streaming.threads import in_thread
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
-from retrieval.observability.tracing import span
-from retrieval.resilience import deadline
-from retrieval.resilience.commits import NotWaiting
-from retrieval.resilience.timeouts import statements_within
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.commits import NotWaiting
+from retrieval.infrastructure.timeouts import statements_within
+from retrieval.infrastructure.tracing import span
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
@@ -141,7 +142,7 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
     if not run.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    is_instruction = bool(await in_thread(answering.instruction)(answer.question))
+    is_instruction = bool(await in_thread(pipeline.instruction)(answer.question))
     if not is_instruction:
         run.cache_key, cached = await in_database(_look_up)(run)
         if cached is not None:
@@ -150,7 +151,7 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
     # What costs next to nothing waits for nobody.
     async with contextlib.nullcontext() if is_instruction else _turn(run):
         may_use_model = await in_database(budgets.may_use_model)(answer.conversation.owner)
-        answering_events = answering.answer(
+        answering_events = pipeline.answer(
             answer.question,
             run.filters,
             method=method,

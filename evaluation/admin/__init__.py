@@ -1,9 +1,9 @@
 from evaluation.admin import (  # noqa: F401  (they register themselves)
-    dashboard,
-    experiments,
-    gates,
-    judgements,
-    questions,
-    runs,
-    sets,
+    dashboard_admin,
+    experiment_admin,
+    gate_admin,
+    judgement_admin,
+    question_admin,
+    run_admin,
+    set_admin,
 )

@@ -14,16 +14,16 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from chat.answering.approved_answers import settled
 from chat.conversations.rights import rights_of
-from chat.curation.approved import settled
 from chat.models import ApprovedAnswer
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
-from retrieval.dense.calibration import MINILM, current_calibration
 from retrieval.exceptions import RetrievalError
+from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Collection, Document
-from retrieval.rights.access import narrowing_key
+from retrieval.rights import narrowing_key
 from retrieval.text.questions import normalize
 
 # Each wording is embedded, and compared with each other one.

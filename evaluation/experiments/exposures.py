@@ -10,12 +10,12 @@ from django.db.models import Q
 from django.dispatch import receiver
 from django.utils import timezone
 
-from chat.curation.approved import NAME as APPROVED
+from chat.answering.approved_answers import NAME as APPROVED
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation.experiments.assignment import Arm, assign, pseudonym
 from evaluation.models import Experiment, Exposure
-from retrieval.ranking.profile_json import from_json
+from evaluation.models.arms import Arm, assign, pseudonym
+from retrieval.profile_json import from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_chooser
 
 logger = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
 from evaluation.models import Experiment
-from retrieval.ranking.profile import ImproperProfile
-from retrieval.ranking.profile_json import to_json
+from evaluation.models.arms import Arm
+from retrieval.profile_json import to_json
+from retrieval.profile_settings import ImproperProfile
 from retrieval.search import profiles
 
 if TYPE_CHECKING:

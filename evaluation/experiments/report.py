@@ -10,10 +10,10 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.experiments.assignment import Arm
 from evaluation.experiments.intervals import ArmRate, Effect, effect, is_imbalanced
 from evaluation.figures import fixed
 from evaluation.models import Experiment
+from evaluation.models.arms import Arm
 
 ALPHA = 0.05
 # A visitor's answers count if they were asked within this time after the first, and only once the time is over: a

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 
-from chat.grounding.citations import remove_markers
+from chat.answering.citations import remove_markers
 from evaluation.judges.types import Case
 
 # Set, not defaulted: an environment that says otherwise has not been asked.

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from evaluation.judges.types import JudgeUnavailable, UnusableJudgement
 from retrieval.exceptions import ModelFailed
-from retrieval.language_models.chat_model import ChatModel
+from retrieval.infrastructure.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Meter

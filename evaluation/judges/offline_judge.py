@@ -11,22 +11,22 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from chat.answering.citations import remove_markers
+from chat.answering.support import SupportReason, groundedness
+from chat.answering.verification import verify
 from chat.debugging.labels import reason_label
-from chat.grounding.citations import remove_markers
-from chat.grounding.support.scorer import SupportReason, groundedness
-from chat.grounding.verification import verify
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
 from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
 from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval import conf
-from retrieval.dense.calibration import current_calibration, missing_calibration
 from retrieval.exceptions import RetrievalError
+from retrieval.index.closeness import current_calibration, missing_calibration
 
 if TYPE_CHECKING:
     from evaluation.judges.relevancy import Embed
-    from retrieval.dense.calibration import Calibration
+    from retrieval.index.closeness import Calibration
 
 
 QUOTED_CHARACTERS = 300

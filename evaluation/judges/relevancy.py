@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.words import stems
+from chat.answering.words import stems
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from retrieval.dense.calibration import Calibration
+    from retrieval.index.closeness import Calibration
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 

@@ -1,7 +1,7 @@
+from evaluation.models.evaluation_run import AnswerResult, CorpusAlert, EvaluationRun, GatePolicy, QuestionResult
+from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
 from evaluation.models.experiment import Experiment, ExperimentIsFixed, Exposure
 from evaluation.models.judgement import Dashboard, Judgement, JudgeUsage, Score
-from evaluation.models.runs import AnswerResult, CorpusAlert, EvaluationRun, GatePolicy, QuestionResult
-from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
 
 __all__ = [
     "AnswerResult",

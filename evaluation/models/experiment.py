@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.experiments.assignment import Arm as AssignedArm
+from evaluation.models.arms import Arm as AssignedArm
 from evaluation.models.job import user_key
 from retrieval.models import SearchProfileVersion
 

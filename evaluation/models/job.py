@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.jobs.job import Job
+from retrieval.infrastructure.job import Job
 
 
 def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:

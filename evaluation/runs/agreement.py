@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.citations import remove_markers
-from chat.grounding.support.passages import EvidencePassage, cut_passage
-from chat.grounding.support.scorer import THRESHOLD, Statement, SupportScorer
+from chat.answering.citations import remove_markers
+from chat.answering.support import THRESHOLD, Statement, SupportScorer
+from chat.answering.supporting_passages import EvidencePassage, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 

@@ -11,24 +11,24 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from chat import conf as chat_conf
-from chat.answering import answer
-from chat.generators.extractive import NAME as EXTRACTIVE
+from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.answering.pipeline import answer
 from chat.protocols import PartialAnswer
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation import conf
 from evaluation.exceptions import EvaluationError
+from evaluation.expectations import MOST_POINTS, grade
 from evaluation.judgements import JobMeter
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.results import Result, measure_of
-from evaluation.sets.expectations import MOST_POINTS, grade
 from evaluation.sets.resolution import resolve
 from evaluation.statistics.ranking import METRICS, TOP_K, judged_ranking
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery
-from retrieval.ranking.profile import NO_RERANKER
+from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchResult, SearchTrace, StageStatus

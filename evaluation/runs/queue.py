@@ -1,4 +1,4 @@
-"""Which runs wait for a worker. A run's row is its job (see `retrieval.jobs`)."""
+"""Which runs wait for a worker. A run's row is its job (see `retrieval.infrastructure`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from chat import conf as chat_conf
-from chat.generators.prompts import PROMPT_VERSION
+from chat.answering.prompts import PROMPT_VERSION
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from retrieval.jobs.job import enqueue_on_commit
+from retrieval.infrastructure.job import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.ranking.profile_json import to_json
+from retrieval.profile_json import to_json
 from retrieval.search.profiles import NamedProfile
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.sets.expectations import Expectations, clean_lines
+from evaluation.expectations import Expectations, clean_lines
 
 QUERIES = "queries.jsonl"
 # The first that is there counts: this project's names, then those that BEIR is published with.

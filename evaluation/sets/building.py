@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Answer
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
-from retrieval.drafts.editing import draft_of
+from retrieval.documents.drafts.editing import draft_of
 from retrieval.models import Chunk, Collection, Document
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
-from ragsite.accounts.models import users_with
-from ragsite.accounts.providers.claims import Claims, read_claims, saml_claims
-from ragsite.accounts.providers.rights import apply_claims, is_last_local_administrator
-from ragsite.sign_in.backend import may_use_password
+from ragsite.accounts.backend import may_use_password
+from ragsite.accounts.claims import Claims, read_claims, saml_claims
+from ragsite.accounts.rights import apply_claims, is_last_local_administrator
+from ragsite.models.account import users_with
 from retrieval.api.callers import address_of
-from retrieval.database.encryption import decrypt, encrypt
+from retrieval.infrastructure.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)
 

@@ -20,12 +20,11 @@ from django.forms import BooleanField, Form
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from ragsite.accounts import invitations
-from ragsite.accounts.models import users_with
-from ragsite.accounts.providers.directory import end_session_early
+from ragsite.accounts import invitations, sign_in_limits
+from ragsite.accounts.backend import may_use_password, refuse
+from ragsite.accounts.directory import end_session_early
 from ragsite.models import ApiKey
-from ragsite.sign_in import limits
-from ragsite.sign_in.backend import may_use_password, refuse
+from ragsite.models.account import users_with
 
 
 class SignInForm(LoginForm):
@@ -114,14 +113,14 @@ class _LimitedCode:
 
     def clean_code(self) -> str:
         request = context.request
-        caller = limits.caller_of(request, f"second factor of {self.user.pk}")
-        refuse(request, limits.code_wait(caller), "codes")
+        caller = sign_in_limits.caller_of(request, f"second factor of {self.user.pk}")
+        refuse(request, sign_in_limits.code_wait(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]
         except ValidationError:
-            limits.count_failure(caller)
+            sign_in_limits.count_failure(caller)
             raise
-        limits.forget_failures(caller)
+        sign_in_limits.forget_failures(caller)
         return code
 
 

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ragsite.accounts.models import Invitation
+from ragsite.models.account import Invitation
 
 SESSION_KEY = "invitation"
 

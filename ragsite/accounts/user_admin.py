@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.models import Answer, Conversation
-from ragsite.accounts.providers.rights import is_last_local_administrator, local_administrators
-from ragsite.people.erasure import LastAdministrator, erase_person, preview_erasure
-from ragsite.people.export import person_file
+from ragsite.accounts.person_erasure import LastAdministrator, erase_person, preview_erasure
+from ragsite.accounts.person_export import person_file
+from ragsite.accounts.rights import is_last_local_administrator, local_administrators
 from retrieval.models.collection import is_superuser
 
 

@@ -19,9 +19,8 @@ from django_htmx.http import reswap, retarget
 
 from chat.api.openai import error as openai_error
 from chat.api.openai import kind_of
-from retrieval.distribution import outage
 from retrieval.exceptions import FilesUnavailable
-from retrieval.resilience import disk
+from retrieval.infrastructure import disk, outage
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-from ragsite.accounts.models import ClaimedRights, Invitation
+from ragsite.models.account import ClaimedRights, Invitation
 from ragsite.models.api_key import ApiKey
 from ragsite.models.audit import AuditEntry, AuditPerson
 from ragsite.models.sign_in import SignInCount

@@ -10,8 +10,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.key_limits import KeyLimits, Scope
 from retrieval.models import Collection
-from retrieval.rights.key_limits import KeyLimits, Scope
 
 SCOPE_LABELS = {
     Scope.SEARCH.value: _("search: search, and list collections and documents"),

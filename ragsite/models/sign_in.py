@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from ragsite.accounts.models import ClaimedRights, Invitation
+from ragsite.models.account import ClaimedRights, Invitation
 
 __all__ = ["ClaimedRights", "Invitation", "SignInCount"]
 

@@ -17,7 +17,7 @@ DATABASE_PREPARES_STATEMENTS = env.flag("DATABASE_PREPARES_STATEMENTS", True)
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        "ENGINE": "ragsite.postgres_backend",
+        "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
     }
@@ -33,14 +33,14 @@ DATABASE_REPLICA_URLS = env.names("DATABASE_REPLICA_URLS")
 for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
     DATABASES[f"replica_{_number}"] = _replica = {
         **DATABASES["default"],
-        "ENGINE": "ragsite.postgres_backend",
+        "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(_url),
     }
     # One that is gone is given up soon.
     _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
     if DATABASE_POOL_SIZE:
         _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
-DATABASE_ROUTERS = ["retrieval.database.servers.Router"] if DATABASE_REPLICA_URLS else []
+DATABASE_ROUTERS = ["retrieval.infrastructure.servers.Router"] if DATABASE_REPLICA_URLS else []
 
 CACHES: dict[str, dict[str, Any]] = {
     # Shared by all processes: the limits of allauth are counted here.

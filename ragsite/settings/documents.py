@@ -15,13 +15,13 @@ MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 STORAGES: dict[str, dict[str, Any]] = {
-    "default": {"BACKEND": "retrieval.ingest.storage.WholeFileStorage"},
+    "default": {"BACKEND": "retrieval.documents.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 # A bucket of S3, or of a server that speaks its protocol, instead of the folder: for sites of several machines.
 if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
     STORAGES["default"] = {
-        "BACKEND": "retrieval.ingest.object_storage.ObjectStorage",
+        "BACKEND": "retrieval.documents.object_storage.ObjectStorage",
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
             "endpoint_url": env.text("FILES_S3_ENDPOINT", "") or None,

@@ -25,8 +25,8 @@ _IN_THIS_PROCESS = {
     "threads": 2,
 }
 BUILT_IN_EMBEDDERS = {
-    "multilingual-e5-small": _backend("retrieval.dense.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
-    "all-MiniLM-L6-v2": _backend("retrieval.dense.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS),
+    "multilingual-e5-small": _backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
+    "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS),
 }
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
@@ -34,7 +34,7 @@ EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _backend(
-        "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
+        "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=EMBEDDING_MODEL or "text-embedding-3-small",
@@ -44,7 +44,7 @@ if EMBEDDING_BASE_URL:
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
     EMBEDDER = _backend(
-        "retrieval.dense.embedders.local.LocalEmbedder",
+        "retrieval.index.embedders.local.LocalEmbedder",
         model=EMBEDDING_MODEL,
         query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
         document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
@@ -79,7 +79,7 @@ QUERY_REFORMULATOR: dict[str, Any] = {}
 # A local model writes one thing at a time, and would be late.
 if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", not LOCAL_MODEL):
     QUERY_REFORMULATOR = _backend(
-        "retrieval.reformulation.llm.ModelReformulator",
+        "retrieval.search.model_reformulator.ModelReformulator",
         **_MODEL,
         # A reader waits; then the question is searched as it was asked.
         timeout_seconds=4.0,
@@ -87,13 +87,13 @@ if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", not LOCAL_MODEL):
 # None unless asked for: each passage of every document costs a call.
 QUESTION_GENERATOR: dict[str, Any] | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
-    QUESTION_GENERATOR = _backend("retrieval.ingest.model_questions.ModelQuestions", **_MODEL)
+    QUESTION_GENERATOR = _backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
 RERANKERS: dict[str, dict[str, Any]] = {}
 if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
     RERANKERS["cross_encoder"] = _backend(
-        "retrieval.rerank.cross_encoder.CrossEncoder",
+        "retrieval.search.cross_encoder.CrossEncoder",
         model=CROSS_ENCODER_MODEL,
         cache_dir=DATA_DIR / "models",
         # Half the time of fp32.
@@ -102,7 +102,7 @@ if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
     )
 if RERANK_URL := env.text("RERANK_URL"):
     RERANKERS["http"] = _backend(
-        "retrieval.rerank.http.HttpReranker",
+        "retrieval.search.http_reranker.HttpReranker",
         url=RERANK_URL,
         api_key=env.text("RERANK_API_KEY"),
         model=env.text("RERANK_MODEL"),

@@ -17,13 +17,13 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "text": {
-            "()": "ragsite.observability.logs.TextFormatter",
+            "()": "ragsite.operations.logs.TextFormatter",
             "format": "{asctime} {levelname:<7} {name}: {message}",
             "style": "{",
         },
-        "json": {"()": "ragsite.observability.logs.JsonFormatter"},
+        "json": {"()": "ragsite.operations.logs.JsonFormatter"},
     },
-    "filters": {"refusals": {"()": "ragsite.observability.logs.RefusalFilter"}},
+    "filters": {"refusals": {"()": "ragsite.operations.logs.RefusalFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

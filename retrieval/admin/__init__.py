@@ -1,4 +1,11 @@
 # They register themselves.
-from retrieval.admin import collections, drafts, index_checks, sources, webhooks  # noqa: F401
-from retrieval.admin.documents import document_admin, passages  # noqa: F401
-from retrieval.admin.profiles import profile_admin  # noqa: F401
+from retrieval.admin import (  # noqa: F401
+    collection_admin,
+    document_admin,
+    draft_admin,
+    index_check_admin,
+    passage_admin,
+    profile_admin,
+    source_admin,
+    webhook_admin,
+)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval import gates
 from retrieval.admin.base import badge
-from retrieval.drafts.lifecycle import Changes, changes_of
+from retrieval.documents.drafts.lifecycle import Changes, changes_of
 from retrieval.gates import Objection
 from retrieval.models import Document, Draft
 

@@ -15,9 +15,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.admin.admin_rights import CuratedAdmin
 from retrieval.admin.base import PageAdmin
-from retrieval.admin.rights import CuratedAdmin
-from retrieval.drafts.editing import changing, draft_of, reason_not_to_change
+from retrieval.documents.drafts.editing import changing, draft_of, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document, Draft
 

@@ -8,11 +8,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.documents.forms import MetadataField
-from retrieval.drafts.editing import reason_not_to_change
+from retrieval.admin.document_forms import MetadataField
+from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.models import Source
-from retrieval.rights.access import source_collections
-from retrieval.search.metadata import validated_metadata
+from retrieval.rights import source_collections
+from retrieval.search.metadata_filters import validated_metadata
 from retrieval.sources.options import refused_addresses, store_options
 from retrieval.sources.protocol import SourceKind
 

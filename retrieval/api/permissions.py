@@ -8,8 +8,8 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from retrieval.rights.access import is_staff_with
-from retrieval.rights.key_limits import Scope, ScopesByMethod, limits_of
+from retrieval.key_limits import Scope, ScopesByMethod, limits_of
+from retrieval.rights import is_staff_with
 
 
 class MayAsk(BasePermission):

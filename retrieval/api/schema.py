@@ -13,8 +13,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
-from retrieval.api.fields import KnownFieldsOnly, TextField
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
+from retrieval.api.serializer_fields import KnownFieldsOnly, TextField
 from retrieval.api.serializers import ProblemSerializer
 
 Direction = Literal["request", "response"]

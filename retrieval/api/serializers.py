@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
-from retrieval.api.fields import (
+from retrieval.api.serializer_fields import (
     LARGEST_ID,
     AnyOfField,
     DateRangesField,

@@ -11,8 +11,8 @@ from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
 from retrieval.api.callers import address_of
+from retrieval.infrastructure import disk
 from retrieval.models import RequestCount
-from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ class Chunk(models.Model):
 
     ``content`` is ``text[start:end]`` of its document, to the character. ``search_vector`` says which lexemes it holds,
     ``bm25`` what each is worth: the saturated, length-normalised term weight of BM25, at the lexeme's hashed dimension.
-    Only ``retrieval.ingest`` writes chunks.
+    Only ``retrieval.documents`` writes chunks.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -39,7 +39,7 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks that hold some of it, as `retrieval.text.blocks.block` writes them.
+    # The blocks that hold some of it, as `retrieval.text.block` writes them.
     blocks = models.JSONField(default=list, db_default=[])
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.rights.key_limits import limits_of
+from retrieval.key_limits import limits_of
 
 
 class TextSearchConfiguration(models.TextChoices):

@@ -10,11 +10,11 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.ingest.left_out import tell
-from retrieval.jobs.job import Job
+from retrieval.infrastructure.job import Job
 from retrieval.models.collection import Collection
+from retrieval.models.left_out import tell
+from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
 from retrieval.models.webhook import Webhook, announce
-from retrieval.rights.narrowing import is_narrowed, readers_for, seen_by
 
 
 def upload_path(document: Document, filename: str) -> str:
@@ -90,7 +90,7 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
-    # Its passages are found by their words; vectors of some of them are still to be made (retrieval.dense.loading).
+    # Its passages are found by their words; vectors of some of them are still to be made (retrieval.index.loading).
     awaits_vectors = models.BooleanField(default=False, db_default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).

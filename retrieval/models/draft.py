@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.jobs.job import Job
+from retrieval.infrastructure.job import Job
 from retrieval.models.collection import Collection
 
 
@@ -22,9 +22,9 @@ class Draft(Job):
     """A working copy of a collection, in which documents are added, changed and removed before readers meet them.
 
     The copy is a collection of its own, so that it is searched, measured and asked like any other, by staff alone. The
-    row is the job of what a worker does with it (see ``retrieval.drafts.lifecycle``); ``attempts`` are those of the
-    publication once it is asked for. Once published, it is the record: ``changes`` holds the sources that were added,
-    changed and removed, ``objections`` what the gates had against it.
+    row is the job of what a worker does with it (see ``retrieval.documents.drafts.lifecycle``); ``attempts`` are those
+    of the publication once it is asked for. Once published, it is the record: ``changes`` holds the sources that were
+    added, changed and removed, ``objections`` what the gates had against it.
     """
 
     class Status(models.TextChoices):

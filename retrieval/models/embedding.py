@@ -30,7 +30,7 @@ class Embedder(models.Model):
 
 
 class EmbedderCalibration(models.Model):
-    """The scale on which an embedder's cosines lie, as fitted on this site's documents (`retrieval.dense.calibration`).
+    """The scale on which an embedder's cosines lie, as fitted on this site's documents (`retrieval.index.closeness`).
 
     ``name`` is the embedder's. That of a model in this process holds a hash of its files: another file is another
     embedder; that of an embedding server does not change with its model. The row is kept when the site moves to another
@@ -55,8 +55,8 @@ class ChunkEmbedding(models.Model):
     """The unit vector of a passage in one embedder's space.
 
     The column has no fixed width, so that two embedders can live side by side while the site moves from one to the
-    other; each has an HNSW index of its own (see ``retrieval.dense.index``). Half precision changed no ranking figure
-    on any of the public test sets, and halves the index.
+    other; each has an HNSW index of its own (see ``retrieval.index.vector_index``). Half precision changed no ranking
+    figure on any of the public test sets, and halves the index.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")

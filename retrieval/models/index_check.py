@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class IndexCheck(models.Model):
-    """What one reconciliation found; see ``retrieval.reconciliation``.
+    """What one reconciliation found; see ``retrieval.documents.reconciliation``.
 
     A row and not a counter in memory, because a worker checks and web processes show it. ``inconsistencies`` holds one
     object for each kind and collection: kind, collection, count, examples, repaired.

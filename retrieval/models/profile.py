@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.ranking.profile_json import from_json, to_json
+from retrieval.profile_json import from_json, to_json
+from retrieval.profile_settings import ProfileSettings
 
 
 class VersionIsFixed(TypeError):

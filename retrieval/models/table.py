@@ -8,7 +8,7 @@ from retrieval.models.document import Document
 
 
 class Table(models.Model):
-    """A table of a document's text, of which questions are computed. Only ``retrieval.tables.writing`` writes them.
+    """A table of a document's text, of which questions are computed. Only ``retrieval.tables.table_rows`` writes them.
 
     ``columns`` holds [name, kind, unit] of each column, ``terms`` the stems of its caption and of its columns' names.
     """

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
-from retrieval.search.context import AssembledContext, ContextBlock, Passage
+from retrieval.context import AssembledContext, ContextBlock, Passage
+from retrieval.profile_settings import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
 from retrieval.search.surroundings import (
     LoadNeighbours,
     Place,
@@ -22,7 +22,7 @@ from retrieval.search.surroundings import (
     place_of,
 )
 from retrieval.search.trace import Hit
-from retrieval.text.blocks.block import Block
+from retrieval.text.block import Block
 
 # So many of the best hits are given with the whole section they stand in, where it is short.
 _WHOLE_SECTIONS = 3

@@ -20,28 +20,27 @@ from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from retrieval import conf
-from retrieval.database import servers
-from retrieval.database.replicas import read_from_replica
-from retrieval.dense.active import lags
-from retrieval.dense.encoding import encode_ahead
-from retrieval.distribution import outage
 from retrieval.exceptions import InvalidQuery, SearchBusy, SearchUnavailable
-from retrieval.lexical.statistics import any_await_vectors, learn, read_once
-from retrieval.lexical.syntax import parse
+from retrieval.index.active import lags
+from retrieval.index.encoding import encode_ahead
+from retrieval.index.term_statistics import any_await_vectors, learn, read_once
+from retrieval.infrastructure import outage, servers
+from retrieval.infrastructure.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
+from retrieval.infrastructure.replicas import read_from_replica
+from retrieval.infrastructure.tracing import annotate, span
 from retrieval.models import Collection
-from retrieval.observability.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
-from retrieval.observability.tracing import annotate, span
-from retrieval.ranking.adjustment import boost
-from retrieval.ranking.classification import classify
-from retrieval.ranking.fusion import RetrieverScores, add_searches, fuse
-from retrieval.ranking.plans import SearchPlan, plan_for
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rights.access import some_await_vectors
-from retrieval.search.passages import find_given, load_metadata, load_passages
+from retrieval.profile_settings import ProfileSettings
+from retrieval.rights import some_await_vectors
+from retrieval.search.adjustment import boost
+from retrieval.search.classification import classify
+from retrieval.search.fusion import RetrieverScores, add_searches, fuse
+from retrieval.search.passage_rows import find_given, load_metadata, load_passages
+from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
 from retrieval.search.rewording import spelt
+from retrieval.search.syntax import parse
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
 from retrieval.text.terms import expand_identifiers
 from retrieval.types import (
@@ -143,7 +142,7 @@ def search(
     searched both alone and joined with those before it. Not so when a ``method`` is asked for: that is searched as
     published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
-    A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
+    A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.search.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
     impossible number, SearchUnavailable when no retriever could answer.
     """

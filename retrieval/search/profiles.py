@@ -21,12 +21,12 @@ from django.utils.translation import gettext as _
 
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
+from retrieval.infrastructure.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
+from retrieval.infrastructure.record import tell
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
-from retrieval.observability.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
-from retrieval.observability.record import tell
-from retrieval.ranking.plans import SearchPlan
-from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings
-from retrieval.ranking.profile_json import from_json, to_json
+from retrieval.profile_json import from_json, to_json
+from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings
+from retrieval.search.plans import SearchPlan
 from retrieval.types import SearchMethod
 
 if TYPE_CHECKING:

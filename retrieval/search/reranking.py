@@ -10,12 +10,12 @@ from functools import partial
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
-from retrieval.database.servers import give_connections_back
 from retrieval.exceptions import RerankFailed, RerankLate
-from retrieval.observability.metrics import RERANK_FAILURES
-from retrieval.ranking.adjustment import rerank
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.resilience import deadline
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.metrics import RERANK_FAILURES
+from retrieval.infrastructure.servers import give_connections_back
+from retrieval.profile_settings import ProfileSettings
+from retrieval.search.adjustment import rerank
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
 from retrieval.search.trace import RerankTrace, StageStatus
 from retrieval.types import Candidate

@@ -11,18 +11,18 @@ from functools import partial
 
 from django.db import DatabaseError
 
-from retrieval.database.servers import give_connections_back
-from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.observability.metrics import RETRIEVER_FAILURES
-from retrieval.observability.tracing import annotate, span
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
+from retrieval.infrastructure.servers import give_connections_back
+from retrieval.infrastructure.timeouts import statements_within
+from retrieval.infrastructure.tracing import annotate, span
 from retrieval.protocols import Ranker
-from retrieval.ranking.plans import SearchPlan
-from retrieval.resilience import deadline
-from retrieval.resilience.timeouts import statements_within
+from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.plans import SearchPlan
 from retrieval.search.stored import load_stored
 from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk
 
 logger = logging.getLogger(__name__)

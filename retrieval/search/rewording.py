@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from django.db import DatabaseError
 
-from retrieval.lexical.words.vocabulary import CollectionVocabulary
-from retrieval.reformulation.spelling import correct
+from retrieval.search.spelling import correct
+from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.types import Reformulation, SearchFilters
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from retrieval.database.statements import fetch
+from retrieval.infrastructure.statements import fetch
 from retrieval.types import StoredChunk
 
 NO_VECTOR = np.empty(0, np.float32)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 
-from retrieval.search.context import Passage
-from retrieval.text.blocks.block import BlockKind
+from retrieval.context import Passage
+from retrieval.text.block import BlockKind
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

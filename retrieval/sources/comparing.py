@@ -20,13 +20,13 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.drafts.editing import changing, reason_not_to_change
+from retrieval.documents import formats
+from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
-from retrieval.ingest import formats
-from retrieval.ingest.submission import submit
+from retrieval.infrastructure import deadline
 from retrieval.models import Source, SourceItem, SourceRun
 from retrieval.models.source import hash_key
-from retrieval.resilience import deadline
 from retrieval.sources.options import current_metadata, is_wanted
 from retrieval.sources.protocol import (
     AddressRefused,

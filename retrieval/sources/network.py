@@ -18,8 +18,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 from lxml import etree
 
-from retrieval.resilience import deadline
-from retrieval.resilience.bounded_http import bounded_client
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.bounded_http import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,

@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
-from retrieval.drafts.editing import changing
+from retrieval.documents.drafts.editing import changing
+from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.models import Source
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceKind, SourceRefused, SourceUnavailable

@@ -12,8 +12,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _t
 
+from retrieval.documents.submission import Submission, name_for_people, submit_upload
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import Submission, name_for_people, submit_upload
 from retrieval.models import Collection, Document
 from retrieval.sources.kinds.website import name_and_type, name_of, normalise
 from retrieval.sources.network import Client, Response

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from retrieval.ingest.formats import CSV, TSV
+from retrieval.documents.formats import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
-from retrieval.tables.known import KnownTable
-from retrieval.tables.reading import plain_cell
-from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.words import show_name
+from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.table_reading import plain_cell
+from retrieval.tables.table_words import show_name
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
-    from retrieval.search.context import Passage
+    from retrieval.context import Passage
 
 _SIGNS = {"year=": "=", "year<": "<", "year>": ">", "year<=": "<=", "year>=": ">=", "is": "="}
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Q, QuerySet
 
-from retrieval.database.statements import fetch
+from retrieval.context import Passage
+from retrieval.infrastructure.recent import Recent
+from retrieval.infrastructure.statements import fetch
 from retrieval.models import DocumentText, Table, TableRow
-from retrieval.resilience.recent import Recent
-from retrieval.rights.access import document_condition, restrict
-from retrieval.search.context import Passage
+from retrieval.rights import document_condition, restrict
 from retrieval.tables.cells import CellValue
-from retrieval.tables.known import KnownRow, KnownTable
+from retrieval.tables.known_tables import KnownRow, KnownTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
-from retrieval.tables.reading import LONGEST_LABEL, Column, plain_cell
-from retrieval.tables.words import QuestionToken, singular, stem, tokenize
+from retrieval.tables.table_reading import LONGEST_LABEL, Column, plain_cell
+from retrieval.tables.table_words import QuestionToken, singular, stem, tokenize
 from retrieval.types import SearchFilters
 
 MOST_TABLES = 12

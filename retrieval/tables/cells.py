@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from retrieval.tables.words import words_of_name
+from retrieval.tables.table_words import words_of_name
 
 _NUMBER = re.compile(
     r"(?P<sign>[-+−]?)\s?(?P<currency>[€$£])?\s?(?P<sign2>[-−]?)"

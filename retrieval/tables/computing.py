@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from retrieval.tables.cells import CellValue
 from retrieval.tables.grammar import Condition, TableReading
-from retrieval.tables.known import KnownRow, KnownTable, is_empty, keys_of_cell
-from retrieval.tables.types import Operation
+from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, keys_of_cell
+from retrieval.tables.results import Operation
 
 MOST_ROWS_SHOWN = 50
 _SAME = 1e-6

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from retrieval.tables.words import singular
+from retrieval.tables.table_words import singular
 
 
 class Word(Enum):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from retrieval.tables.cells import UNIT_WORDS, read_date, read_digits
-from retrieval.tables.known import KnownTable, name_word
+from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import (
     COMPARED,
     CONCEPTS,
@@ -22,7 +22,7 @@ from retrieval.tables.lexicon import (
     Word,
     phrases_for,
 )
-from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokenize
+from retrieval.tables.table_words import YEAR, QuestionToken, key_of, singular, tokenize
 
 _LONGEST_SPAN = 12
 _LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2

@@ -14,8 +14,8 @@ from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untype
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-from retrieval import sandbox
-from retrieval.observability.metrics import CODE_NOT_COLOURED
+from retrieval.documents import sandbox
+from retrieval.infrastructure.metrics import CODE_NOT_COLOURED
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from retrieval.ingest.extraction.plain import parse_front_matter
-from retrieval.ingest.formats import View, view_of
+from retrieval.documents.extraction.plain import parse_front_matter
+from retrieval.documents.formats import View, view_of
+from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText
-from retrieval.recognition.pages import LOW_CONFIDENCE, find_page
-from retrieval.viewer import code, markdown, pdf_pages, plain_text
+from retrieval.viewer import code, markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, TextRun
 from retrieval.viewer.shown_tables import ShownTable, show_tables
@@ -159,7 +159,7 @@ def _markdown_context(
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
-    page = markdown.render_document(
+    page = markdown_page.render_document(
         text,
         body_start=0 if is_converted else parse_front_matter(text)[1],
         passage=passage,

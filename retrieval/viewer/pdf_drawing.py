@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 import pypdfium2
 from PIL import Image, ImageOps
 
-from retrieval.ingest.extraction.pdf_page import find_rules, read_page
-from retrieval.ingest.extraction.printed import Box, PrintedPage, around, order_lines, turn_box
-from retrieval.ingest.extraction.printed_tables import set_tables
+from retrieval.documents.extraction.pdf_page import find_rules, read_page
+from retrieval.documents.extraction.printed import Box, PrintedPage, around, order_lines, turn_box
+from retrieval.documents.extraction.printed_tables import set_tables
 
 WIDTH_PIXELS = 1400
 # A page may be as tall as a wall: what is drawn stays below 40 MB in memory.

@@ -20,9 +20,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from retrieval import sandbox
-from retrieval.observability.metrics import PAGES_NOT_DRAWN
-from retrieval.resilience.slots import Slots
+from retrieval.documents import sandbox
+from retrieval.infrastructure.metrics import PAGES_NOT_DRAWN
+from retrieval.infrastructure.slots import Slots
 
 Result = TypeVar("Result")
 IsWanted = Callable[[float], bool]

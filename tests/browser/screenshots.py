@@ -148,7 +148,7 @@ def test_draft(own_site: Site, page: Page) -> None:  # noqa: F811
 def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazySettings) -> None:
     from django.contrib.auth.models import User
 
-    from evaluation.experiments.assignment import Arm
+    from evaluation.models.arms import Arm
     from tests.support.experiments import simulate, started
 
     settings.EVALUATE_ANSWERS = False

@@ -100,7 +100,7 @@ def test_whoever_was_asked_to_sign_in_goes_back_to_the_question(sso_site: Site, 
 
 def test_an_invitation_is_followed_in_dutch_on_a_phone(sso_site: Site, visitor: Callable[..., Page]) -> None:
     from ragsite.accounts.invitations import new_token
-    from ragsite.accounts.models import Invitation
+    from ragsite.models.account import Invitation
 
     token, hashed = new_token()
     with sso_site.data():

@@ -48,7 +48,7 @@ def own_site(site: Site) -> Iterator[Site]:
 @pytest.fixture
 def library(own_site: Site) -> Iterator[int]:
     """A small collection, with as many documents as a set has questions; it is gone after the test."""
-    from retrieval.ingest import submission
+    from retrieval.documents import submission
     from retrieval.models import Chunk, Collection, Document, Draft
 
     with own_site.data():
@@ -128,7 +128,7 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
 
     from evaluation.models import EvaluationQuestion, EvaluationSet
     from retrieval.models import Collection
-    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.profile_settings import ProfileSettings
     from retrieval.types import SearchMethod
     from tests.support.evaluation_sets import version_of
 
@@ -219,7 +219,7 @@ def test_a_bad_answer_becomes_a_test_case(own_site: Site, page: Page) -> None:
 def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
     own_site: Site, library: int, visitor: Callable[..., Page], complaints: Complaints
 ) -> None:
-    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.profile_settings import ProfileSettings
     from retrieval.types import SearchMethod
     from tests.support.evaluation_sets import version_of
 

@@ -9,8 +9,8 @@ from django.conf import LazySettings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment, Exposure
+from evaluation.models.arms import Arm
 from retrieval.models import SearchProfile
 from retrieval.search import profiles
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site

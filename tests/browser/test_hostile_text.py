@@ -26,7 +26,7 @@ QUESTION = "What does a quokka weigh?"
 @pytest.fixture(scope="module")
 def hostile_site(model_site: Site) -> Iterator[Site]:
     """The site with a model, with a document that attacks its readers, in words, title and heading."""
-    from retrieval.ingest import pipeline, submission
+    from retrieval.documents import ingestion, submission
     from retrieval.models import Collection, Document
 
     fact = f"A quokka weighs 3.2 kg. See {ATTACKS[:48]} there. More {ATTACKS} {LINKS}"
@@ -36,7 +36,7 @@ def hostile_site(model_site: Site) -> Iterator[Site]:
         submitted = submission.submit(
             collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
         )
-        pipeline.ingest(submitted.document.pk)
+        ingestion.ingest(submitted.document.pk)
         submitted.document.refresh_from_db()
         assert submitted.document.status == Document.Status.READY, submitted.document.error
     yield model_site

@@ -89,7 +89,7 @@ def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
 def _fill() -> None:
     from django.contrib.auth.models import Group, User
 
-    from retrieval.ingest import pipeline, submission
+    from retrieval.documents import ingestion, submission
     from retrieval.models import Collection, CollectionGrant
 
     ada = User.objects.create_user("ada", is_staff=True)
@@ -98,7 +98,7 @@ def _fill() -> None:
     for slug, (canary, reader) in CANARIES.items():
         collection = Collection.objects.create(slug=slug, name=f"Shelf {canary}", visibility="granted")
         submitted = submission.submit(collection, f"{canary}.md", TEXT.format(canary=canary).encode(), enqueue=False)
-        pipeline.ingest(submitted.document.pk)
+        ingestion.ingest(submitted.document.pk)
         CollectionGrant.objects.create(
             collection=collection, user=User.objects.get(username=reader), role=CollectionGrant.Role.CURATOR
         )

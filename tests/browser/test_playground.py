@@ -32,7 +32,7 @@ def own_site(site: Site) -> Iterator[Site]:
 def two_versions(own_site: Site) -> tuple[int, int]:
     """A profile by words alone and then by vectors alone, as the ids of its versions; nothing is in force."""
     from retrieval.models import SearchProfile
-    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.profile_settings import ProfileSettings
     from retrieval.search import profiles
     from retrieval.types import MetadataBoost, SearchMethod
 

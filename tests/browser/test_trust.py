@@ -36,7 +36,7 @@ def answered_with(site: Site, page: Page, **saved: Any) -> Locator:
 
     Each marker of another text has the citation that the answer had first.
     """
-    from chat.grounding.citations import find_markers
+    from chat.answering.citations import find_markers
     from chat.models import Answer, Citation
 
     page.goto(site.url)

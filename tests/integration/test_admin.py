@@ -144,7 +144,7 @@ def test_a_new_address_does_not(admin, document):
 
 
 def test_saving_leaves_alone_what_a_worker_wrote_meanwhile(admin, document, monkeypatch):
-    from retrieval.admin.documents.forms import DocumentForm
+    from retrieval.admin.document_forms import DocumentForm
 
     valid = DocumentForm.is_valid
 

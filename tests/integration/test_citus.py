@@ -17,18 +17,18 @@ from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
 
-from ragsite.backup.making import make_backup
-from ragsite.backup.restoring import restore_backup
+from ragsite.operations.backups import make_backup
+from ragsite.operations.restoring import restore_backup
 from retrieval import conf
-from retrieval.dense.active import active_embedder
-from retrieval.dense.index import index_name, indexed_distance, scan_settings
-from retrieval.distribution.cluster import count_vector_indexes, nodes
+from retrieval.documents import ingestion, submission
+from retrieval.documents.reconciliation import check
 from retrieval.exceptions import SearchUnavailable
-from retrieval.ingest import pipeline, submission
+from retrieval.index.active import active_embedder
+from retrieval.index.cluster import count_vector_indexes, nodes
+from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
+from retrieval.infrastructure.timeouts import statements_within
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.reconciliation import check
-from retrieval.resilience.timeouts import statements_within
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
@@ -225,7 +225,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits)
         assert ready.json()["checks"]["nodes"]["detail"] == "1 of 3 nodes of the database do not answer."
         assert f'ragsite_database_node_up{{node="127.0.0.1:{port}"}} 0.0' in client.get("/metrics").content.decode()
         waiting = submission.submit(collection, "later.md", b"# Later\n\nThe quokka waits.", enqueue=False).document
-        pipeline.ingest(waiting.pk)
+        ingestion.ingest(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.status == Document.Status.PENDING
         assert "when all of the database answers" in waiting.error
@@ -235,7 +235,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits)
     assert hits() == on_one_server
     assert client.get(f"/documents/{lost}/").status_code == 200
     Document.objects.filter(pk=waiting.pk).update(retry_at=None)
-    pipeline.ingest(waiting.pk)
+    ingestion.ingest(waiting.pk)
     assert search("quokka", everything()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
     assert check() == []

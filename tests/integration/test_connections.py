@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg_pool import ConnectionPool
 
-from ragsite.postgres_backend import base
+from ragsite.postgres.backend import base
+from retrieval.infrastructure.commits import NotWaiting, not_waiting
 from retrieval.models import Collection
-from retrieval.resilience.commits import NotWaiting, not_waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

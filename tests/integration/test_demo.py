@@ -14,13 +14,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 
-from chat import answering
+from chat.answering import pipeline
 from chat.types import Completed, Failed, Searched
 from evaluation.models import EvaluationSet, ExpectedPassage
 from ragsite.demo import COLLECTIONS, load_demo
-from retrieval.ingest.writing import rewrite_questions
+from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
 
@@ -51,7 +51,7 @@ async def ask_all(questions: list[str]) -> list[tuple[Searched, Completed]]:
     outcomes = []
     for question in questions:
         searched: Searched | None = None
-        async for event in answering.answer(question, filters):
+        async for event in pipeline.answer(question, filters):
             if isinstance(event, Searched):
                 searched = event
             assert not isinstance(event, Failed)

@@ -15,12 +15,13 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
-from ragsite.readiness import checks, probes
-from retrieval import conf, sandbox
+from ragsite.operations import probes, readiness
+from retrieval import conf
+from retrieval.documents import sandbox
+from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.infrastructure import disk
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
-from retrieval.reconciliation import reconcile
-from retrieval.resilience import disk
 from tests.support.site import free_port
 
 
@@ -28,7 +29,7 @@ from tests.support.site import free_port
 def _nothing_remembered(monkeypatch):
     # What is asked here hangs nowhere, but the machine may be busy.
     monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
-    for check in checks.CHECKS.values():
+    for check in readiness.CHECKS.values():
         if isinstance(check, probes.Remembered):
             check.finding = None
 
@@ -63,7 +64,7 @@ def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
         def cursor(self):
             raise OperationalError('connection to "10.1.2.3", user "ragsite", password "hunter2" failed')
 
-    monkeypatch.setattr(checks, "connection", Lost())
+    monkeypatch.setattr(readiness, "connection", Lost())
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["status"] == "unavailable"
@@ -86,7 +87,7 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     assert response.json()["status"] == "degraded"
     assert "sk-123" not in response.content.decode()
     settings.RETRIEVAL_DEFAULT_METHOD = "vector"
-    checks.CHECKS["embedder"].finding = None
+    readiness.CHECKS["embedder"].finding = None
     assert client.get("/readyz").status_code == 503
 
 
@@ -101,7 +102,7 @@ def test_an_unreachable_broker_degrades(client, monkeypatch):
     def refuse(**kwargs):
         raise ConnectionError("redis://:hunter2@broker refused")
 
-    monkeypatch.setattr(checks.celery_app, "connection_for_write", refuse)
+    monkeypatch.setattr(readiness.celery_app, "connection_for_write", refuse)
     response = client.get("/readyz")
     assert response.status_code == 200
     assert response.json()["degraded"] == ["broker"]
@@ -146,8 +147,8 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
             return Cursor()
 
     migrated = probes.Remembered(lambda: probes.Finding())
-    monkeypatch.setitem(checks.CHECKS, "migrations", migrated)
-    monkeypatch.setattr(checks, "connection", Connection())
+    monkeypatch.setitem(readiness.CHECKS, "migrations", migrated)
+    monkeypatch.setattr(readiness, "connection", Connection())
     response = client.get("/readyz")
     assert response.status_code == status
     assert response.json()["degraded"] == degraded
@@ -155,7 +156,7 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
 
 @pytest.mark.django_db(transaction=True)
 def test_migrations_that_wait_are_not_ready(client, monkeypatch):
-    monkeypatch.setattr(checks.MigrationExecutor, "migration_plan", lambda self, targets: [("chat", "0003")])
+    monkeypatch.setattr(readiness.MigrationExecutor, "migration_plan", lambda self, targets: [("chat", "0003")])
     response = client.get("/readyz")
     assert response.status_code == 503
     assert "migrate" in response.json()["checks"]["migrations"]["detail"]
@@ -302,13 +303,13 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         hang.wait(60)
         return probes.Finding()
 
-    monkeypatch.setitem(checks.CHECKS, "broker", hung)
+    monkeypatch.setitem(readiness.CHECKS, "broker", hung)
     try:
         before = threading.active_count()
         for _ in range(3):
             body = client.get("/readyz").json()
             assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 1 s."}
-        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(checks.GROUPS), before
+        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(readiness.GROUPS), before
     finally:
         hang.set()
 

@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from ragsite.observability.logs import JsonFormatter, TextFormatter
+from ragsite.operations.logs import JsonFormatter, TextFormatter
 from retrieval.models import Collection, Document
 from tests.support.completion_server import completion_server
 from tests.support.keys import key_of

@@ -11,13 +11,13 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils.html import escape
 
-from ragsite.readiness import checks, probes
-from retrieval.admin.profiles.fields import CLASS_NAMES
-from retrieval.admin.profiles.form import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from ragsite.operations import probes, readiness
+from retrieval.admin.profile_fields import CLASS_NAMES
+from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings
 from retrieval.protocols import Reranker
-from retrieval.ranking.profile import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
@@ -348,7 +348,7 @@ def test_the_switch_is_announced(admin, profile, version, settings, enabled, mon
     settings.RETRIEVAL_HYBRID_ENABLED = enabled
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled
-    for check in checks.CHECKS.values():
+    for check in readiness.CHECKS.values():
         if isinstance(check, probes.Remembered):
             check.finding = None
     ready = admin.get("/readyz").json()
@@ -458,14 +458,14 @@ def test_a_bad_question_is_told_at_its_field(admin, query, field):
 
 
 def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, monkeypatch):
-    from retrieval.search import comparison
+    from retrieval.search import profile_comparison
 
     def search(question, filters, *, profile, **options):
         if profile.name == "built-in":
             raise SearchUnavailable("The search cannot answer at the moment.")
         return search_module.search(question, filters, profile=profile, **options)
 
-    monkeypatch.setattr(comparison, "search", search)
+    monkeypatch.setattr(profile_comparison, "search", search)
     response = try_out(admin, question="pump", a="built-in", b=version.pk)
     html = response.content.decode()
     assert "The search cannot answer at the moment." in html

@@ -14,14 +14,14 @@ from chat.models import Answer, Conversation
 from chat.streaming import runs, saving, streams, writing
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
-from evaluation.runs import execution as measuring
-from retrieval.ingest import turns as reading_turns
-from retrieval.jobs import job
-from retrieval.jobs.job import Job
-from retrieval.jobs.lease import Leased, acquire, renew
-from retrieval.jobs.sweep import sweep as sweep_jobs
+from evaluation.runs import run_execution as measuring
+from retrieval.documents import turns as reading_turns
+from retrieval.infrastructure import job
+from retrieval.infrastructure.job import Job
+from retrieval.infrastructure.lease import Leased, acquire, renew
+from retrieval.infrastructure.sweep import sweep as sweep_jobs
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
-from retrieval.sources import runs as source_runs
+from retrieval.sources import sync_runs as source_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

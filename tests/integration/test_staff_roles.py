@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Citation, Conversation, Feedback
-from evaluation.dashboard.figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.scope import scope_of
 from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles

@@ -16,7 +16,7 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.test import Client
 
-from chat.generators.extractive import NAME as QUOTED
+from chat.answering.extractive import NAME as QUOTED
 from chat.models import Answer
 from retrieval.models import Document
 from tests.integration.test_killed import events_of

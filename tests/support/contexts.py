@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chat.types import ContextSource
-from retrieval.search.context import ContextBlock, Passage
+from retrieval.context import ContextBlock, Passage
 
 
 def source(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from evaluation.models import EvaluationQuestion, EvaluationSet
 from evaluation.sets.building import expect
 from retrieval.models import Chunk, Collection, Document, SearchProfile, SearchProfileVersion
-from retrieval.ranking.profile import ProfileSettings
+from retrieval.profile_settings import ProfileSettings
 from retrieval.search import profiles
 from retrieval.types import SearchMethod
 

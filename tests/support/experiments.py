@@ -16,9 +16,9 @@ from django.utils import timezone
 from chat.models import Answer, Conversation, Feedback
 from chat.signals import answer_completed
 from evaluation.experiments import exposures, lifecycle
-from evaluation.experiments.assignment import Arm
 from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment
+from evaluation.models.arms import Arm
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.search import profiles
 

@@ -10,9 +10,8 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat import asking
 from chat.models import Answer
-from chat.streaming import streams
+from chat.streaming import asking, streams
 
 # In the words of the document: without the embedder, words alone tell whether it answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"

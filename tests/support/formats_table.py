@@ -9,7 +9,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from retrieval.ingest import formats
+from retrieval.documents import formats
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
 _TABLE = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- /formats -->)", re.DOTALL)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite.keys.authentication import issue_key
-from retrieval.rights.key_limits import Scope
+from ragsite.accounts.key_authentication import issue_key
+from retrieval.key_limits import Scope
 
 
 def key_of(user: Any, *scopes: Scope, **limits: Any) -> str:

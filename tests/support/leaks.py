@@ -13,7 +13,7 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from chat.curation import approved as curation
+from chat.answering import approved_answers as curation
 from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
 from retrieval.models import (
@@ -297,7 +297,7 @@ def judge(answer: Answer) -> None:
 
 
 def begin_draft(shelf: Shelf) -> Draft:
-    from retrieval.drafts import lifecycle
+    from retrieval.documents.drafts import lifecycle
 
     draft = lifecycle.begin(shelf.collection)
     lifecycle.resume(draft.pk)

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import read_options, store_options
-from retrieval.sources.runs import request_run, sync
+from retrieval.sources.sync_runs import request_run, sync
 
 
 class Remote:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retrieval.ingest.extraction import extract
-from retrieval.tables.known import KnownRow, KnownTable
-from retrieval.tables.reading import ReadTable, plain_cell, read_tables
+from retrieval.documents.extraction import extract
+from retrieval.tables.known_tables import KnownRow, KnownTable
+from retrieval.tables.table_reading import ReadTable, plain_cell, read_tables
 
 
 def read_table(source: str, filename: str) -> ReadTable:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from chat.answering.evidence import ANSWERABLE
 from chat.conversations.history import REMEMBERED_TURNS
-from chat.grounding.evidence import ANSWERABLE
-from retrieval.dense.ranker import EXACT_UP_TO
-from retrieval.ranking.profile import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
+from retrieval.profile_settings import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
 from retrieval.search.pipeline import MOST_JOINED
+from retrieval.search.vector_ranker import EXACT_UP_TO
 from retrieval.types import QueryClass, SearchMethod
 
 IN_WORDS = {2: "two", 3: "three"}

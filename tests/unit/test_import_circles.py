@@ -1,7 +1,7 @@
 """No module imports itself by way of others, inside functions and for type checking included.
 
 import-linter's contract `acyclic_siblings` compares whole packages, which is stricter: `retrieval.models` may import
-`retrieval.jobs`, whose sweep looks at the models.
+`retrieval.infrastructure`, whose sweep looks at the models.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ RECORD = Path(__file__).with_name("linear_patterns.txt")
 
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
-    "evaluation/sets/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
-    "chat/grounding/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
-    "chat/injection/detection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
+    "evaluation/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
+    "chat/answering/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
+    "chat/answering/injection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),
-    "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
+    "retrieval/documents/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
     "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
         r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
     ),
@@ -50,16 +50,16 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 LOOPED = {
     "chat/questions/wording.py: re.compile(text, re.IGNORECASE | re.VERBOSE)",
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
-    "chat/injection/rules.py: re.compile(pattern, flags)",
+    "chat/answering/injection_rules.py: re.compile(pattern, flags)",
     "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
-    "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",
+    "retrieval/search/classification.py: re.compile('|'.join(alternatives))",
 }
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {
-    "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
-    "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
-    "retrieval/ingest/extraction/titles.py": 800,  # 4 * MAX_TITLE_CHARS
+    "retrieval/search/classification.py": 1_000,  # CHARACTERS_READ
+    "retrieval/documents/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
+    "retrieval/text/titles.py": 800,  # 4 * MAX_TITLE_CHARS
     "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
     "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
     "chat/questions/parts.py": 1_000,  # READ_CHARACTERS
@@ -68,7 +68,7 @@ SEEN_CHARACTERS = {
     "retrieval/text/instruction_rules.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.
-MATCHED = {"retrieval/ingest/extraction/source_code.py"}
+MATCHED = {"retrieval/documents/extraction/source_code.py"}
 
 SCREENED_CHARACTERS = 2_000
 CHARACTERS = 10_000
@@ -177,7 +177,7 @@ def test_every_pattern_is_known() -> None:
 
 
 # One test for each of these beginnings of a path, the last for all others.
-AREAS = ("retrieval/ingest/extraction/", "retrieval/", "chat/injection", "chat/", "")
+AREAS = ("retrieval/documents/extraction/", "retrieval/", "chat/answering", "chat/", "")
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retrieval.admin.profiles.form import FIELDSETS, SearchProfileForm
-from retrieval.ranking.profile import SETTINGS, ProfileSettings
+from retrieval.admin.profile_form import FIELDSETS, SearchProfileForm
+from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod
 from tests.support import settings_table
 

@@ -17,8 +17,8 @@ from bench.speed.answer_stages import WARM_UP, StageRun, run
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 SECTION = "answers"
 NAMES = {"search.fusion": "search: fusion", "search.rerank": "search: reranking", "search": "search: the rest"}

@@ -17,8 +17,8 @@ from bench.speed.synthetic_answer_rows import remove
 from bench.speed.synthetic_answers import load
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

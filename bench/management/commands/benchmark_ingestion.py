@@ -15,8 +15,8 @@ from bench.reporting import replace_section, table
 from bench.speed.ingestion import IngestionRun, run
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

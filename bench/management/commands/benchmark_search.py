@@ -18,8 +18,8 @@ from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import percentile
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
 

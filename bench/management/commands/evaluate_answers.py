@@ -20,8 +20,8 @@ from bench.reporting import figure, replace_section, table
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 SECTION = "answers"
 FIGURES = {

@@ -16,7 +16,7 @@ from bench.beir import CorpusDocument, JudgedQuery, TestSet, read_objects, read_
 from bench.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import percentiles
-from retrieval.management.progress import ProgressBar
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search
 from retrieval.types import SearchFilters, Turn

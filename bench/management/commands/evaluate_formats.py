@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from retrieval.ingest.formats import of_media_type, read_formats
+from retrieval.documents.formats import of_media_type, read_formats
 from retrieval.models import Document
 
 _COLUMNS = (

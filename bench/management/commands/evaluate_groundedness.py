@@ -23,13 +23,13 @@ from bench.groundedness.labelled import (
     word_share,
 )
 from bench.statistics import auroc, auroc_interval
-from chat.grounding.support.scorer import SupportReason
+from chat.answering.support import SupportReason
 from evaluation.exceptions import EvaluationError
-from retrieval.management.progress import ProgressBar
+from retrieval.infrastructure.progress import ProgressBar
 
 if TYPE_CHECKING:
     from bench.groundedness.altered import Alteration
-    from chat.grounding.support.scorer import SupportWeights
+    from chat.answering.support import SupportWeights
 
     Told = dict[str, dict[Alteration, tuple[float, int]]]
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.injection.questions import Detection, detect, read_texts
-from chat.injection.detection import find_instruction
+from chat.answering.injection import find_instruction
 from evaluation.exceptions import EvaluationError
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from bench.reporting import table
 from retrieval import conf
-from retrieval.dense.calibration import current_calibration
+from retrieval.index.closeness import current_calibration
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 
 THRESHOLDS = (0.7, 0.8, 0.85, 0.9, 0.95)

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.recognition.pages import CONDITIONS, as_file, count_errors, cut_pages, scan
-from retrieval.recognition import pictures, tesseract
+from retrieval.documents.recognition import pictures, tesseract
 
 _FONTS = ("DejaVuSerif.ttf", "LiberationSans-Regular.ttf")
 

@@ -17,16 +17,16 @@ from bench.arguments import positive
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.reporting import figure, table
-from chat.grounding.evidence import gather_evidence
+from chat.answering.evidence import gather_evidence
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.agreement import holds_answer
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection
 from retrieval.search.assembly import assemble
-from retrieval.search.passages import load_neighbours
+from retrieval.search.passage_rows import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.search.trace import SearchTrace

@@ -22,8 +22,8 @@ from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from evaluation.statistics.ranking import METRICS
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.types import SearchMethod
 
 # What every method is compared with, question by question: what almost every product ships.

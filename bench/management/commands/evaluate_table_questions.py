@@ -13,12 +13,12 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.tables.questions import TableQuestion, Tally, halves, is_right, read_questions
-from retrieval.ingest import pipeline, submission
+from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
 from retrieval.search.pipeline import search
 from retrieval.tables.answering import answer_from_tables
-from retrieval.tables.types import TableResult
+from retrieval.tables.results import TableResult
 from retrieval.types import SearchFilters
 
 
@@ -74,7 +74,7 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
         )
         submitted = submission.submit(collection, table.name, table.read_bytes(), enqueue=False)
         if submitted.changed:
-            pipeline.ingest(submitted.document.pk)
+            ingestion.ingest(submitted.document.pk)
         filters = SearchFilters(collections=(collection.pk,))
         for question in asked:
             found = search(question.question, filters)

@@ -11,8 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.tables.scoring import found_tables, read_expected, score_tables
+from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.extraction import extract
 
 
 class Command(BaseCommand):

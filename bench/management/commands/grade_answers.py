@@ -18,8 +18,8 @@ from chat.conf import generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 SECTION = "graded answers"
 SHARES = {

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.gate_simulation import refusal_rate
-from retrieval.management.progress import ProgressBar
+from retrieval.infrastructure.progress import ProgressBar
 
 QUESTIONS = (3, 10, 25, 50, 100, 300)
 # The share of the questions that one run alone finds, as often the one as the other.

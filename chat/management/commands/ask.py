@@ -12,14 +12,14 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from chat import answering
-from chat.asking import InvalidQuestion, checked
+from chat.answering import pipeline
 from chat.streaming import payloads
+from chat.streaming.asking import InvalidQuestion, checked
 from chat.types import AnswerToken, Choice, Completed, Failed, Searched
+from retrieval.context import Passage
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights.access import everything
-from retrieval.search.context import Passage
+from retrieval.rights import everything
 from retrieval.types import SearchFilters
 
 
@@ -54,7 +54,7 @@ class Command(PreparedCommand):
 
     async def _ask(self, question: str, filters: SearchFilters, *, quiet: bool) -> Outcome:
         outcome = Outcome()
-        async for event in answering.answer(question, filters):
+        async for event in pipeline.answer(question, filters):
             match event:
                 case Searched():
                     outcome.searched = event

@@ -12,14 +12,14 @@ from django.core.management.base import CommandError
 
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from evaluation.runs import execution, queue
+from evaluation.runs import queue, run_execution
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.models import Draft, SearchProfileVersion
-from retrieval.ranking.profile import ImproperProfile
+from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 
 WAIT_SECONDS = 1.0
@@ -77,7 +77,7 @@ class Command(PreparedCommand):
 
         try:
             while True:
-                measured = execution.measure(run.pk, report)
+                measured = run_execution.measure(run.pk, report)
                 run.refresh_from_db()
                 if run.is_finished:
                     return run

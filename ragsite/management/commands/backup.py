@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ragsite.audit.recording import record
-from ragsite.backup.making import BackupError, make_backup
+from ragsite.operations.audit_log import record
+from ragsite.operations.backups import BackupError, make_backup
 from retrieval.management.prepared import PreparedCommand
 
 

@@ -11,11 +11,11 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ragsite.keys.authentication import issue_key
+from ragsite.accounts.key_authentication import issue_key
 from ragsite.models.api_key import check_rate
+from retrieval.key_limits import Scope
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
-from retrieval.rights.key_limits import Scope
 
 
 class Command(PreparedCommand):

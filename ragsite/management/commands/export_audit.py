@@ -8,8 +8,8 @@ from typing import Any
 
 from django.utils.timezone import make_aware
 
-from ragsite.audit.recording import json_lines, record
 from ragsite.models import AuditEntry
+from ragsite.operations.audit_log import json_lines, record
 from retrieval.management.prepared import PreparedCommand
 
 

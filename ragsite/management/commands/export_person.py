@@ -6,9 +6,9 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from ragsite.audit.recording import record
-from ragsite.people.erasure import find_person
-from ragsite.people.export import person_as_json
+from ragsite.accounts.person_erasure import find_person
+from ragsite.accounts.person_export import person_as_json
+from ragsite.operations.audit_log import record
 from retrieval.management.prepared import PreparedCommand
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ragsite.audit.recording import record
-from ragsite.backup.making import BackupError
-from ragsite.backup.restoring import restore_backup
+from ragsite.operations.audit_log import record
+from ragsite.operations.backups import BackupError
+from ragsite.operations.restoring import restore_backup
 
 
 class Command(BaseCommand):

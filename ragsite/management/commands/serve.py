@@ -24,16 +24,16 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from ragsite import local_model
-from ragsite.backup.restoring import interrupted_restore
 from ragsite.demo import load_demo
 from ragsite.machine import keep_ballast
+from ragsite.operations.restoring import interrupted_restore
 from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.supervision import parse_procfile, supervise
 from ragsite.web import load_model, preload
 from retrieval import conf
-from retrieval.dense.embedders.onnx import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
+from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
 from retrieval.search.profiles import active_profile
 

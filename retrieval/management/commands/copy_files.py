@@ -8,10 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from retrieval.documents.storage import copy_to_bucket, is_in_a_folder
 from retrieval.exceptions import FilesUnavailable
-from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.models import Document
 
 

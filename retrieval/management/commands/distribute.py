@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.distribution.cluster import nodes, plan, shard_count, trouble
+from retrieval.index.cluster import nodes, plan, shard_count, trouble
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

@@ -11,8 +11,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from retrieval import gates
-from retrieval.drafts import lifecycle
-from retrieval.drafts.lifecycle import changes_of
+from retrieval.documents.drafts import lifecycle
+from retrieval.documents.drafts.lifecycle import changes_of
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Document, Draft

@@ -7,10 +7,10 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from retrieval.dense.calibration import fit_thresholds
 from retrieval.exceptions import RetrievalError
+from retrieval.index.closeness import fit_thresholds
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

@@ -14,11 +14,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from retrieval.dense.loading import load_vectors, loading
+from retrieval.documents.file_loading import Counts, ingest_paths
 from retrieval.exceptions import RetrievalError
-from retrieval.ingest.folders import Counts, ingest_paths
+from retrieval.index.loading import load_vectors, loading
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection
 
 NICENESS = 10

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from retrieval.documents.reconciliation import DESCRIPTIONS, Inconsistency, reconcile
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Document
-from retrieval.reconciliation import DESCRIPTIONS, Inconsistency, reconcile
 
 
 class Command(PreparedCommand):

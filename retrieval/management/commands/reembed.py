@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval.dense.calibration import calibration_of, missing_calibration
-from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
+from retrieval.index.closeness import calibration_of, missing_calibration
+from retrieval.index.reembedding import drop_unused, reembed
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

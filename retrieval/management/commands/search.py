@@ -13,8 +13,8 @@ from django.core.management.base import CommandError
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights.access import everything
-from retrieval.search.metadata import date_range, validated_any_of
+from retrieval.rights import everything
+from retrieval.search.metadata_filters import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
 from retrieval.types import SILENT, SearchMethod

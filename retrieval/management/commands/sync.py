@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Source, SourceRun
-from retrieval.sources.runs import RunRefused, finish_in_process, request_run
+from retrieval.sources.sync_runs import RunRefused, finish_in_process, request_run
 
 NUMBERS = ("added", "changed", "unchanged", "removed", "failed", "kept_back")
 

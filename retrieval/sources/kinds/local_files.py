@@ -17,9 +17,9 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.documents.file_loading import SKIPPED_FOLDERS
+from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.folders import SKIPPED_FOLDERS
-from retrieval.ingest.submission import check_size
 from retrieval.sources.network import Client, check_listing
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from ragsite.accounts.invitations import hash_token, new_token
-from ragsite.accounts.models import Invitation
-from ragsite.keys.authentication import issue_key
-from retrieval.rights.key_limits import Scope
+from ragsite.accounts.key_authentication import issue_key
+from ragsite.models.account import Invitation
+from retrieval.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}

@@ -12,13 +12,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
 from django.test import Client
 
+from ragsite.accounts import rights
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.models import ClaimedRights
-from ragsite.accounts.providers import rights
-from ragsite.accounts.providers.claims import Claims
-from ragsite.keys.authentication import issue_key
+from ragsite.accounts.claims import Claims
+from ragsite.accounts.key_authentication import issue_key
+from ragsite.models.account import ClaimedRights
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionGrant
-from retrieval.rights.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 from tests.support.oidc_provider import Provider
 

@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
-from chat import answering, asking
+from chat.answering import pipeline
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams
+from chat.streaming import asking, runs, streams
 from chat.types import AnswerToken, Completed
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
@@ -123,7 +123,7 @@ async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkey
         await asyncio.sleep(60)
         yield Completed("never", (), refused=False, generator="slow")
 
-    monkeypatch.setattr(answering, "answer", endless)
+    monkeypatch.setattr(pipeline, "answer", endless)
     answer = await sync_to_async(begun)()
     client = AsyncClient()
     response = await client.get(url(answer.pk))

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
-from chat import answering
+from chat.answering import pipeline
 from chat.conversations.rights import Rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import readers
@@ -142,7 +142,7 @@ def test_a_failed_answer_is_a_503(api, handbook, monkeypatch):
     async def fail(*args, **kwargs):
         yield Failed("The model does not answer. Please try again.")
 
-    monkeypatch.setattr(answering, "answer", fail)
+    monkeypatch.setattr(pipeline, "answer", fail)
     response = ask(api)
     assert response.status_code == 503
     assert response.json() == {"detail": "The model does not answer. Please try again."}
@@ -309,7 +309,7 @@ async def test_a_failed_stream_says_so(handbook, monkeypatch):
     async def fail(*args, **kwargs):
         yield Failed("The model does not answer. Please try again.")
 
-    monkeypatch.setattr(answering, "answer", fail)
+    monkeypatch.setattr(pipeline, "answer", fail)
     _, raw = await stream(AsyncClient())
     assert read(raw)[-1][1:] == ("failed", {"message": "The model does not answer. Please try again."})
 
@@ -317,14 +317,14 @@ async def test_a_failed_stream_says_so(handbook, monkeypatch):
 async def test_a_stream_holds_no_database_connection_while_it_waits(handbook, monkeypatch):
     client = AsyncClient()
     held = []
-    whole = answering.answer
+    whole = pipeline.answer
 
     async def watched(*args, **kwargs):
         async for event in whole(*args, **kwargs):
             held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
             yield event
 
-    monkeypatch.setattr(answering, "answer", watched)
+    monkeypatch.setattr(pipeline, "answer", watched)
     await stream(client)
     assert held
     assert not any(held)

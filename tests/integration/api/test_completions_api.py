@@ -15,10 +15,10 @@ from django.test import AsyncClient
 from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
-from chat import answering, asking
+from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams
+from chat.streaming import asking, runs, streams
 from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of
@@ -55,7 +55,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     raise event
                 yield event
 
-        monkeypatch.setattr(answering, "answer", write)
+        monkeypatch.setattr(pipeline, "answer", write)
 
     return set_events
 
@@ -300,7 +300,7 @@ async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monk
         finally:
             left.set()
 
-    monkeypatch.setattr(answering, "answer", endless)
+    monkeypatch.setattr(pipeline, "answer", endless)
     read = asyncio.Event()
 
     async def reader() -> None:
@@ -327,14 +327,14 @@ async def test_a_stream_holds_no_database_connection_while_it_waits(
 ) -> None:
     await sync_to_async(ingest)(collection, "holidays.md", "# Holidays\n\nEvery employee has 25 days of holiday.\n")
     held = []
-    whole = answering.answer
+    whole = pipeline.answer
 
     async def watched(*args: Any, **kwargs: Any) -> Any:
         async for event in whole(*args, **kwargs):
             held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
             yield event
 
-    monkeypatch.setattr(answering, "answer", watched)
+    monkeypatch.setattr(pipeline, "answer", watched)
     await stream()
     assert held
     assert not any(held)

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chat import asking
 from chat.models import Answer, Conversation
+from chat.streaming import asking
 from retrieval.models import Collection
 from tests.support.keys import key_of
 

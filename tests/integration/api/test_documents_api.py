@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import read_upload
 from retrieval.models import Chunk, Document, Lexeme
 from tests.support.keys import key_of
 

@@ -19,9 +19,9 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from chat.models import Answer
 from ragsite.models import ApiKey
-from retrieval.ingest import pipeline, submission
+from retrieval.documents import ingestion, submission
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, RequestCount
-from retrieval.rights.key_limits import Scope
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of
 from tests.support.site import ROOT, WebServer
@@ -53,7 +53,7 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
 
 def add(slug: str, source: str, text: str) -> None:
     submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
-    pipeline.ingest(submitted.document.pk)
+    ingestion.ingest(submitted.document.pk)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from chat.models import Answer, Conversation
 from retrieval import conf
-from retrieval.ingest import pipeline, submission
+from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, RequestCount
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of
@@ -49,7 +49,7 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
 
 def add(slug: str, source: str, text: str) -> None:
     submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
-    pipeline.ingest(submitted.document.pk)
+    ingestion.ingest(submitted.document.pk)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import math
 import pytest
 from django.db import OperationalError
 
-from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
 from retrieval.search import pipeline, retrievers
+from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever
 from tests.support.faults import counted
 from tests.support.remembered import remembered
@@ -222,7 +222,7 @@ def test_a_lost_database_is_a_503(api, monkeypatch):
     def lost(*args, **kwargs):
         raise OperationalError("server at 10.1.2.3 is gone")
 
-    monkeypatch.setattr("retrieval.api.views.filters_for", lost)
+    monkeypatch.setattr("retrieval.api.endpoints.filters_for", lost)
     response = post(api, query="holiday")
     assert response.status_code == 503
     assert "10.1.2.3" not in response.content.decode()

@@ -114,7 +114,7 @@ def test_the_trace_says_what_was_searched(api, staff_api, papers):
 
 def test_why_a_model_did_not_reformulate_is_for_staff(api, staff_api, papers, settings):
     settings.QUERY_REFORMULATOR = {
-        "BACKEND": "retrieval.reformulation.llm.ModelReformulator",
+        "BACKEND": "retrieval.search.model_reformulator.ModelReformulator",
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "tiny"},
     }
     body = {"query": "hand hygiene " * 20, "explain": True}

@@ -14,7 +14,7 @@ from django.utils import timezone
 from bench.speed import dashboard, synthetic_answers
 from bench.speed.synthetic_answer_rows import SLUG
 from chat.models import Answer, Conversation, Feedback
-from evaluation.dashboard.figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.scope import scope
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments.report import report

@@ -7,10 +7,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bench.speed import search_corpus, search_speed
-from retrieval.dense.ranker import VectorRanker
+from retrieval.documents.reconciliation import check
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection
-from retrieval.reconciliation import check
+from retrieval.search.vector_ranker import VectorRanker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

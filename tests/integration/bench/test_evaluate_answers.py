@@ -13,9 +13,9 @@ from django.core.management import CommandError, call_command
 from bench.answers import runs
 from chat.types import Failed
 from evaluation.runs import measurement
-from retrieval.dense.embedders.built_in import OnnxMiniLM
-from retrieval.dense.encoding import forget_queries
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index.embedders.built_in import OnnxMiniLM
+from retrieval.index.encoding import forget_queries
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)

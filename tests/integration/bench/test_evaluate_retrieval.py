@@ -10,7 +10,7 @@ from django.db import connection
 from bench import bulk, ranking
 from retrieval import conf
 from retrieval.exceptions import RerankFailed, RetrieverFailed
-from retrieval.ingest.writing import reweigh
+from retrieval.index.chunk_writer import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.protocols import Reranker
 from retrieval.search.pipeline import search
@@ -354,7 +354,7 @@ def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards,
 
 
 def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
-    settings.RERANKERS = {"absent": {"BACKEND": "retrieval.rerank.absent.Absent"}}
+    settings.RERANKERS = {"absent": {"BACKEND": "retrieval.search.rerankers.absent.Absent"}}
     with pytest.raises(CommandError, match="cannot be made"):
         evaluate(folder, "--methods", "lexical", "--reranker", "absent")
     with pytest.raises(CommandError, match="no reranker 'http': it is one of none, absent"):
@@ -362,7 +362,7 @@ def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
 
 
 def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
-    from retrieval.dense.ranker import VectorRanker
+    from retrieval.search.vector_ranker import VectorRanker
 
     def fail(self, depth):
         raise RetrieverFailed("The vectors are on fire.")
@@ -391,7 +391,7 @@ def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkey
 
 
 def test_two_documents_of_one_source_are_refused(collection):
-    from retrieval.dense.active import active_embedder
+    from retrieval.index.active import active_embedder
 
     twice = [bulk.NewDocument("a", "", "en", "text", "0" * 64, "0" * 64, ())] * 2
     with pytest.raises(ValueError, match="same source"):

@@ -15,7 +15,7 @@ from bench.answers import askers
 from bench.answers.askers import SiteAsker
 from bench.answers.graded import GradedQuestion
 from evaluation.exceptions import EvaluationError
-from evaluation.sets.expectations import Expectations
+from evaluation.expectations import Expectations
 from retrieval.models import Collection
 from tests.support.remembered import remembered
 

@@ -17,10 +17,11 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from chat import answering, asking, conf
+from chat import conf
+from chat.answering import pipeline
 from chat.exceptions import SiteBusy
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams, writing
+from chat.streaming import asking, runs, streams, writing
 from chat.streaming.admission import ADMISSION
 from chat.types import ContextSource
 from retrieval.api.callers import network_of
@@ -307,7 +308,7 @@ async def test_a_search_that_hangs_ends_with_the_deadline(
     settings.QUESTION_SECONDS = 0.5
     released = threading.Event()
     with monkeypatch.context() as patch:
-        patch.setattr(answering, "_search", lambda *_: released.wait(30))
+        patch.setattr(pipeline, "_search", lambda *_: released.wait(30))
         failed = await (await reader()).hears("failed")
     released.set()
     assert failed.payload["message"].startswith("The site did not manage to answer in time.")

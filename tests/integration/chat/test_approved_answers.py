@@ -16,16 +16,15 @@ from django.core.management import call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chat import asking
+from chat.answering import approved_answers as curation
 from chat.conversations import rights
-from chat.curation import approved as curation
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
-from chat.streaming import streams
+from chat.streaming import asking, streams
 from evaluation.runs.measurement import reply_to
-from retrieval.jobs.sweep import sweeping
+from retrieval.infrastructure.sweep import sweeping
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
-from retrieval.rights.access import filters_for
+from retrieval.rights import filters_for
 from retrieval.search.profiles import active_profile
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,9 +10,10 @@ from django.core.cache import cache
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chat import asking, budgets
+from chat import budgets
 from chat.exceptions import BudgetSpent
 from chat.models import Answer, Conversation, QuestionBudget, QuestionCount
+from chat.streaming import asking
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chat.answering import answer
+from chat.answering.pipeline import answer
 from chat.types import Completed, Searched
 from retrieval.models import Collection, Document
 from retrieval.types import SearchFilters

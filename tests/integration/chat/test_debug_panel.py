@@ -15,19 +15,18 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
-from chat import asking
 from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
-from chat.streaming import streams
+from chat.streaming import asking, streams
 from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
-from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rights.access import everything
+from retrieval.profile_settings import ProfileSettings
+from retrieval.rights import everything
 from retrieval.search import profiles
+from retrieval.search.matches import count_matches, matched_spans
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -138,7 +137,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     def broken(*_: object) -> object:
         raise RetrieverFailed("disk /dev/sda1 is full")
 
-    monkeypatch.setattr("retrieval.dense.ranker.VectorRanker.rank", broken)
+    monkeypatch.setattr("retrieval.search.vector_ranker.VectorRanker.rank", broken)
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     answer = answered()
     path = f"/answers/{answer.pk}/debug/"

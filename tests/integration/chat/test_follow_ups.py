@@ -11,12 +11,11 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from django.test import AsyncClient
 
-from chat import asking
 from chat.conversations.history import turns_before
 from chat.models import Answer
-from chat.streaming import streams
+from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
@@ -203,7 +202,7 @@ def test_every_method_searches_both(library: Collection, method: SearchMethod) -
 def model(settings: LazySettings) -> Iterator[CompletionServer]:
     with completion_server() as server:
         settings.QUERY_REFORMULATOR = {
-            "BACKEND": "retrieval.reformulation.llm.ModelReformulator",
+            "BACKEND": "retrieval.search.model_reformulator.ModelReformulator",
             "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
         }
         yield server

@@ -12,9 +12,9 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chat import asking
-from chat.generators.openai_compatible import CHARACTERS_PER_TOKEN
+from chat.answering.openai_compatible import CHARACTERS_PER_TOKEN
 from chat.models import Answer
+from chat.streaming import asking
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, model_server
 from tests.support.remembered import remembered

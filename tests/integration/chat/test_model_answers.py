@@ -15,14 +15,12 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
-from chat import asking
+from chat.answering import completion_client, evidence
+from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
-from chat.generators import completion_client
-from chat.generators.prompts import PROMPT_VERSION
-from chat.grounding import evidence
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
-from chat.streaming import runs, streams, writing
+from chat.streaming import asking, runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Collection, Document
 from retrieval.types import Turn

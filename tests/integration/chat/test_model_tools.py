@@ -16,15 +16,14 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 from django.utils import timezone
 
-from chat import asking
+from chat.answering import completion_client, model_trial
+from chat.answering.model_trial import try_configured_model
+from chat.answering.table_dialogue import MOST_ROUNDS
+from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
-from chat.generators import completion_client, trial
-from chat.generators.table_dialogue import MOST_ROUNDS
-from chat.generators.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
-from chat.generators.trial import try_configured_model
 from chat.models import Answer, ModelTrial
-from chat.streaming import readers, streams
+from chat.streaming import asking, readers, streams
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, call_pieces, model_server
 from tests.support.remembered import remembered
@@ -309,7 +308,7 @@ async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
     parts: Document, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trials: list[str] = []
-    monkeypatch.setattr(trial.current_app, "send_task", trials.append)
+    monkeypatch.setattr(model_trial.current_app, "send_task", trials.append)
     await ModelTrial.objects.all().adelete()
     await ask()
     await ask("May the pump MX-9920-W carry glycol?")

@@ -15,17 +15,17 @@ from django.contrib.sessions.models import Session
 from django.test import AsyncClient, Client, RequestFactory
 from rest_framework.exceptions import PermissionDenied
 
-from chat import asking, conf
-from chat.api.answers import finish_answer
+from chat import conf
+from chat.api.answer_endpoints import finish_answer
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
-from chat.streaming import readers, streams
+from chat.streaming import asking, readers, streams
 from chat.streaming.runs import RUNS
 from chat.types import ContextSource
-from ragsite.keys.authentication import KeyAuthentication, issue_key
+from ragsite.accounts.key_authentication import KeyAuthentication, issue_key
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
-from retrieval.rights.key_limits import Scope
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

@@ -14,10 +14,10 @@ from django.core.management import call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chat import answering, asking
+from chat.answering import pipeline
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
-from chat.streaming import streams
+from chat.streaming import asking, streams
 from chat.types import AnswerToken, Choice, Completed, NearPlace, Searched
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
@@ -43,7 +43,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 @pytest.fixture
 def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
     """Makes every answer one of this shape."""
-    whole = answering.answer
+    whole = pipeline.answer
 
     def shape_with(shape: Shape) -> None:
         async def answer(*args: Any, **options: Any) -> AsyncIterator[Any]:
@@ -55,7 +55,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
                 if not isinstance(event, AnswerToken):
                     yield event
 
-        monkeypatch.setattr(answering, "answer", answer)
+        monkeypatch.setattr(pipeline, "answer", answer)
 
     return shape_with
 

@@ -13,14 +13,14 @@ from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
 
-from chat import answering, asking
-from chat.generators.extractive import Quotation
-from chat.grounding.evidence import Evidence
+from chat.answering import pipeline
+from chat.answering.evidence import Evidence
+from chat.answering.extractive import Quotation
 from chat.models import Answer, Citation, Feedback
-from chat.streaming import answer_cache, streams
+from chat.streaming import answer_cache, asking, streams
 from chat.types import ContextSource
-from retrieval.ingest import submission
-from retrieval.ingest.writing import rewrite_questions
+from retrieval.documents import submission
+from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search import profiles
 from retrieval.types import SearchFilters, Turn
@@ -44,13 +44,13 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The questions that were searched."""
     asked: list[str] = []
-    whole = answering._search
+    whole = pipeline._search
 
     def counted(question: str, *args: object) -> object:
         asked.append(question)
         return whole(question, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(answering, "_search", counted)
+    monkeypatch.setattr(pipeline, "_search", counted)
     return asked
 
 
@@ -333,13 +333,13 @@ def test_pieces_hold_whole_markers() -> None:
 async def test_a_document_changed_while_it_is_answered_is_asked_again(
     library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quote = answering.quote
+    quote = pipeline.quote
 
     def meddle(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
         ingest(library, "pump.md", PUMP.replace("3450", "3500"))
         return quote(question, sources, evidence)
 
-    monkeypatch.setattr(answering, "quote", meddle)
+    monkeypatch.setattr(pipeline, "quote", meddle)
     first, _ = await ask()
     assert "3450" in first.text
     monkeypatch.undo()

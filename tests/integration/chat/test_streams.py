@@ -17,10 +17,10 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat import asking, conf
+from chat import conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import runs, saving, streams, writing
+from chat.streaming import asking, runs, saving, streams, writing
 from chat.types import ContextSource
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.citations import find_markers
-from chat.grounding.verification import verify
+from chat.answering.citations import find_markers
+from chat.answering.verification import verify
 from chat.types import CheckedStatement
-from tests.unit.chat.grounding.test_evidence import source
+from tests.unit.chat.answering.test_evidence import source
 
 CONTENT = """Before the work:
 

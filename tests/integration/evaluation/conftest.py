@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.drafts import lifecycle
+from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Draft
 from tests.support.evaluation_sets import fill, set_of
 from tests.support.remembered import remembered

@@ -7,9 +7,9 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluation.admin.runs import verdict_badge
+from evaluation.admin.run_admin import verdict_badge
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
-from evaluation.runs import execution, queue
+from evaluation.runs import queue, run_execution
 from evaluation.sets import building, importing
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
@@ -43,7 +43,7 @@ def answers(library):
 
 
 def measured(evaluation_set, profile=MEANING) -> EvaluationRun:
-    run = execution.measure(queue.request_run(evaluation_set, profile, kind="answers").pk)
+    run = run_execution.measure(queue.request_run(evaluation_set, profile, kind="answers").pk)
     assert run is not None
     return run
 
@@ -80,7 +80,7 @@ def test_sets_are_run_from_their_list(admin, client, answers, library) -> None:
     run = EvaluationRun.objects.get()
     assert (run.kind, run.evaluation_set, run.profile_name) == ("answers", answers, "built-in")
     assert sorted(told)[0].startswith("Library: No question of the set has an expected answer")
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     listed = admin.get(SETS).content.decode()
     assert "built-in: agreement 0." in listed
     client.force_login(staff("view_evaluationset"))

@@ -12,14 +12,14 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from chat.generators import completion_client
-from chat.generators.prompts import PROMPT_VERSION
+from chat.answering import completion_client
+from chat.answering.prompts import PROMPT_VERSION
 from chat.models import Answer, Conversation
 from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements import tokens_spent
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
-from evaluation.runs import execution, measurement, queue
+from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -72,7 +72,7 @@ def judge(settings) -> Iterator[JudgeServer]:
 
 
 def measured(evaluation_set, profile=MEANING, kind="answers") -> EvaluationRun:
-    run = execution.measure(queue.request_run(evaluation_set, profile, kind=kind).pk)
+    run = run_execution.measure(queue.request_run(evaluation_set, profile, kind=kind).pk)
     assert run is not None
     return run
 
@@ -263,13 +263,13 @@ def test_an_attempt_that_failed_goes_on_where_it_stopped(answers, monkeypatch) -
 
     first = interrupting(monkeypatch, 2, fail)
     run = queue.request_run(answers, MEANING, kind="answers")
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
     kept = list(run.answer_results.values_list("pk", flat=True))
     EvaluationRun.objects.update(retry_at=timezone.now())
     second = interrupting(monkeypatch, 99, fail)
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts) == ("done", 4, 2)
     assert second == list(ANSWERS)[2:]
@@ -280,7 +280,7 @@ def test_an_attempt_that_failed_goes_on_where_it_stopped(answers, monkeypatch) -
 def test_a_cancelled_run_stops_at_the_next_question(answers, monkeypatch) -> None:
     run = queue.request_run(answers, MEANING, kind="answers")
     asked = interrupting(monkeypatch, 1, lambda: queue.cancel(EvaluationRun.objects.all()))
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.answer_results.count(), len(asked)) == ("cancelled", 1, 2)
 
@@ -288,20 +288,20 @@ def test_a_cancelled_run_stops_at_the_next_question(answers, monkeypatch) -> Non
 def test_a_worker_that_lost_its_lease_writes_nothing_more(answers, monkeypatch) -> None:
     run = queue.request_run(answers, MEANING, kind="answers")
     interrupting(monkeypatch, 1, lambda: EvaluationRun.objects.update(lease="1" * 32))
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.asked, run.answer_results.count()) == ("running", 1, 1)
 
 
 def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch) -> None:
-    monkeypatch.setattr(execution, "LONGEST_STINT_SECONDS", -1)
+    monkeypatch.setattr(run_execution, "LONGEST_STINT_SECONDS", -1)
     run = queue.request_run(answers, MEANING, kind="answers")
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts, run.lease, run.error) == ("queued", 0, 0, None, "")
     assert run.enqueued_at is not None, "the next worker was told"
     monkeypatch.undo()
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
 
@@ -309,7 +309,7 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
 def test_a_search_that_was_not_whole_is_no_answer(answers, settings) -> None:
     settings.RERANKERS = {"broken": {"BACKEND": "tests.integration.evaluation.test_runs.Broken"}}
     run = queue.request_run(answers, NamedProfile("broken", replace(BY_MEANING, reranker="broken")), kind="answers")
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert run.status == "queued"
     assert "was not searched with all of the profile" in run.error
@@ -385,7 +385,7 @@ def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> 
     assert gates.watch() == 1
     first = EvaluationRun.objects.get()
     assert (first.kind, first.trigger) == ("answers", "corpus")
-    execution.measure(first.pk)
+    run_execution.measure(first.pk)
     search = measured(answers, profiles.active_profile(), kind="search")
     ingest(library, "new.md", "# New\n\nSomething else.")
     again = measured(answers, profiles.active_profile(), kind="search")
@@ -459,7 +459,7 @@ def test_the_days_budget_holds_for_runs_too(answers, judge, settings) -> None:
 def test_a_run_that_is_cancelled_while_it_is_judged_stops(answers, judge) -> None:
     run = queue.request_run(answers, MEANING, kind="answers")
     judge.is_open.clear()
-    thread = threading.Thread(target=lambda: execution.measure(run.pk))
+    thread = threading.Thread(target=lambda: run_execution.measure(run.pk))
     thread.start()
     while not judge.requests:
         thread.join(0.05)

@@ -12,9 +12,9 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from evaluation.admin.dashboard import decimal, percent
+from evaluation.admin.dashboard_admin import decimal, percent
 from evaluation.dashboard import gaps as dashboard_gaps
-from evaluation.dashboard.figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import find_gaps, nearest_documents
 from evaluation.dashboard.scope import (
     UNANSWERED,
@@ -493,7 +493,7 @@ def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
 
 
 def test_the_pages_of_the_lists_turn(admin, monkeypatch):
-    monkeypatch.setattr("evaluation.admin.dashboard.ROWS_PER_PAGE", 2)
+    monkeypatch.setattr("evaluation.admin.dashboard_admin.ROWS_PER_PAGE", 2)
     for number in range(3):
         answer(timedelta(hours=number), question=f"Question {number}?", helpful=False)
     first = page_of(admin, f"{HOME}answers/", kind="unhelpful", days=7)

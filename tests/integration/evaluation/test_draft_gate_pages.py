@@ -12,15 +12,15 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from chat.models import Answer, Feedback
-from evaluation.admin.runs import trend_chart
+from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
 from evaluation.dashboard.scope import documents_never_cited, scope, scope_of
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
-from evaluation.runs import execution, queue
+from evaluation.runs import queue, run_execution
 from evaluation.runs.results import measure_of
 from evaluation.sets import building
-from retrieval.drafts import lifecycle
+from retrieval.documents.drafts import lifecycle
 from retrieval.models import Chunk, Collection, Document, Draft
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
@@ -57,7 +57,7 @@ def working_copy(draft) -> Collection:
 
 
 def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
-    run = execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
+    run = run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
     assert run is not None
     return run
 
@@ -88,7 +88,7 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert "Run now" not in html(running)
     working_copy.documents.get(source="dogs.md").delete()
     for run in EvaluationRun.objects.all():
-        execution.measure(run.pk)
+        run_execution.measure(run.pk)
     shown = admin.get(address)
     assert "is not significantly worse than Library" in html(shown)
     assert "data-live" not in html(shown)

@@ -14,13 +14,13 @@ from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
-from evaluation.runs import execution, measurement, queue
+from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare
-from retrieval.drafts import lifecycle
+from retrieval.documents import submission
+from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
-from retrieval.ingest import submission
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
@@ -51,11 +51,11 @@ def working_copy(draft: Draft) -> Collection:
 
 def measure_all() -> None:
     for run in EvaluationRun.objects.filter(status="queued"):
-        execution.measure(run.pk)
+        run_execution.measure(run.pk)
 
 
 def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
-    run = execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
+    run = run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
     assert run is not None
     return run
 
@@ -168,7 +168,7 @@ def test_neither_side_takes_a_run_of_the_other(policy, draft, library, evaluatio
 
 def test_a_version_is_not_held_against_a_draft(policy, draft, evaluation_set) -> None:
     version = version_of(BY_WORDS)
-    execution.measure(queue.request_run(evaluation_set, profiles.named(version), draft=draft).pk)
+    run_execution.measure(queue.request_run(evaluation_set, profiles.named(version), draft=draft).pk)
     measured(evaluation_set, draft)
     EvaluationRun.objects.update(corpus_version=queue.corpus_version(evaluation_set.collection_id))
     checked = gates.check(policy, version)
@@ -233,7 +233,7 @@ def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set
     evaluation_set.questions.update(expected_answer="9999 grams")
     ingest(working_copy(draft), "pump.md", "# Pump\n\nThe circulation pump weighs 9999 grams and moves water.")
     runs = [
-        execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), kind="answers", draft=of).pk)
+        run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), kind="answers", draft=of).pk)
         for of in (draft, None)
     ]
     answers = [run.answer_results.get().answer for run in runs if run is not None]
@@ -257,7 +257,7 @@ def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> No
         status="running", lease="0" * 32, heartbeat_at=long_ago, created_at=long_ago, attempts=1
     )
     assert sweep(EvaluationRun) == 1
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.draft, run.attempts, run.unreliable_reason) == ("done", draft, 2, "")
 
@@ -268,13 +268,13 @@ def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> 
     discarded = lifecycle.discard(draft)
     with pytest.raises(EvaluationError, match="cannot be asked: it is discarded"):
         queue.request_run(evaluation_set, profile, draft=discarded)
-    execution.measure(waiting.pk)
+    run_execution.measure(waiting.pk)
     waiting.refresh_from_db()
     assert (waiting.status, waiting.attempts) == ("failed", 1)
     assert waiting.error == f"The documents of {discarded} cannot be asked any more: it has ended."
     lifecycle.resume(draft.pk)
     EvaluationRun.objects.update(status="queued", lease=None, attempts=0, error="")
-    execution.measure(waiting.pk)
+    run_execution.measure(waiting.pk)
     waiting.refresh_from_db()
     assert waiting.collection_id is None
     assert "it has ended" in waiting.error

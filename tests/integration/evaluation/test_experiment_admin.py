@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
-from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment
+from evaluation.models.arms import Arm
 from retrieval.gates import Objection
 from retrieval.search import profiles
 from tests.support.experiments import draft, simulate, started, versions

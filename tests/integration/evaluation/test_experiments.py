@@ -11,15 +11,14 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from chat import asking
 from chat.models import Answer, Feedback
-from chat.streaming import streams
+from chat.streaming import asking, streams
 from evaluation.experiments import exposures, lifecycle
-from evaluation.experiments.assignment import Arm
 from evaluation.experiments.exposures import arm_of, choose
 from evaluation.experiments.lifecycle import ExperimentRefused
 from evaluation.experiments.report import ExperimentVerdict, report, sentence
 from evaluation.models import Experiment, ExperimentIsFixed, Exposure
+from evaluation.models.arms import Arm
 from retrieval.gates import Objection, PublicationRefused
 from retrieval.search import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor

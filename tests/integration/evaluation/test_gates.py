@@ -11,10 +11,10 @@ from django.utils import timezone
 from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
-from evaluation.runs import execution, queue
+from evaluation.runs import queue, run_execution
 from retrieval import gates as publication_gates
 from retrieval.gates import PublicationRefused
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
@@ -42,7 +42,7 @@ def policy(evaluation_set, meaning):
 
 def measure_all() -> None:
     for run in EvaluationRun.objects.filter(status="queued"):
-        execution.measure(run.pk)
+        run_execution.measure(run.pk)
 
 
 def pretend_many(run: EvaluationRun, hits: list[float]) -> None:
@@ -243,7 +243,7 @@ def test_a_drop_is_told_though_the_worker_dies_at_the_end(watched, library, inge
     with monkeypatch.context() as killed:
         killed.setattr(gates, "examine", dies)
         with pytest.raises(SystemExit):
-            execution.measure(run.pk)
+            run_execution.measure(run.pk)
     examined: list[int] = []
     monkeypatch.setattr(gates, "examine", lambda ended: examined.append(ended.pk))
     EvaluationRun.objects.filter(status="running").update(heartbeat_at=timezone.now() - timedelta(minutes=5))
@@ -253,9 +253,9 @@ def test_a_drop_is_told_though_the_worker_dies_at_the_end(watched, library, inge
 
 
 def test_only_what_is_in_force_and_watched_gives_alerts(watched, library, words) -> None:
-    run = execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
+    run = run_execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
     library.documents.all().first().delete()
-    again = execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
+    again = run_execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
     assert run is not None
     assert again is not None
     pretend_many(run, [1] * 6)

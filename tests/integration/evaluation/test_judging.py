@@ -17,8 +17,8 @@ from evaluation import conf, judgements
 from evaluation.judgements import tokens_spent
 from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.jobs import job
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure import job
+from retrieval.infrastructure.sweep import sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
@@ -158,7 +158,7 @@ def test_of_a_refusal_only_what_was_found_is_scored(judged):
 
 def test_without_the_embedder_there_is_an_error_and_no_score(judged, settings):
     settings.EMBEDDER = {
-        "BACKEND": "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
+        "BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "m", "dimension": 8},
     }
     judgement = judged(completed_answer(), "offline")

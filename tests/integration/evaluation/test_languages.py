@@ -11,10 +11,10 @@ from django.utils import timezone, translation
 from django.utils.html import strip_tags
 
 from evaluation import gates
-from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
 from evaluation.gates import GateCheck, GateSubject, Verdict
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
+from evaluation.models.arms import Arm
 from evaluation.runs.results import RunComparison
 from evaluation.statistics.intervals import Interval
 from retrieval.search import profiles

@@ -12,13 +12,13 @@ from django.db import connection
 from django.utils import timezone
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
-from evaluation.runs import execution, measurement, queue
+from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import CollectionStatistics
+from retrieval.profile_json import to_json
+from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.ranking.profile_json import to_json
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile
@@ -31,7 +31,7 @@ MEANING = NamedProfile("meaning", BY_MEANING)
 
 
 def measured(evaluation_set, profile) -> EvaluationRun:
-    run = execution.measure(queue.request_run(evaluation_set, profile).pk)
+    run = run_execution.measure(queue.request_run(evaluation_set, profile).pk)
     assert run is not None
     return run
 
@@ -87,7 +87,7 @@ def test_the_profile_decides_what_is_found(evaluation_set) -> None:
 def test_a_run_uses_the_settings_that_it_was_asked_with(evaluation_set, settings) -> None:
     run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert run.settings["method"] != "lexical"
     assert run.results.get(text="May canines come along?").hit == 1
@@ -102,8 +102,8 @@ def test_what_is_asked_for_twice_runs_once(evaluation_set) -> None:
     run = queue.request_run(evaluation_set, WORDS)
     assert queue.request_run(evaluation_set, WORDS) == run
     assert queue.request_run(evaluation_set, MEANING) != run
-    assert execution.measure(run.pk) is not None
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is not None
+    assert run_execution.measure(run.pk) is None
     assert queue.request_run(evaluation_set, WORDS) != run
     assert QuestionResult.objects.filter(run=run).count() == 6
 
@@ -136,7 +136,7 @@ def test_an_embedder_that_changes_meanwhile_makes_the_run_untrustworthy(evaluati
     def changing(kind: str) -> dict[str, object]:
         return {**as_they_are(kind), "embedder": "before" if len(asked) < 3 else "after"}
 
-    monkeypatch.setattr(execution, "conditions", changing)
+    monkeypatch.setattr(run_execution, "conditions", changing)
     run = measured(evaluation_set, WORDS)
     assert run.status == "done"
     assert run.unreliable_reason.startswith(
@@ -147,13 +147,13 @@ def test_an_embedder_that_changes_meanwhile_makes_the_run_untrustworthy(evaluati
 def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch) -> None:
     asked = failing_search(monkeypatch, 3, RuntimeError("the database is away"))
     run = queue.request_run(evaluation_set, WORDS)
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
-    assert execution.measure(run.pk) is None, "it is not due yet"
+    assert run_execution.measure(run.pk) is None, "it is not due yet"
     monkeypatch.undo()
     EvaluationRun.objects.update(retry_at=timezone.now())
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked, run.attempts) == ("done", "", 6, 2)
     assert [result.text for result in run.results.all()] == list(QUESTIONS)
@@ -165,7 +165,7 @@ def test_after_its_last_attempt_a_run_has_failed_with_its_reason(evaluation_set,
     run = queue.request_run(evaluation_set, WORDS)
     for _ in range(EvaluationRun.MOST_ATTEMPTS):
         EvaluationRun.objects.update(retry_at=None)
-        execution.measure(run.pk)
+        run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.summary) == ("failed", "RuntimeError: no luck", {})
 
@@ -173,7 +173,7 @@ def test_after_its_last_attempt_a_run_has_failed_with_its_reason(evaluation_set,
 def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings) -> None:
     settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
     run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert run.status == "queued"
     assert "was not searched with all of the profile" in run.error
@@ -197,7 +197,7 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library) -> None:
     broken = EvaluationRun.objects.create(
         evaluation_set=evaluation_set, profile_name="old", settings={**to_json(BY_WORDS), "no_more": 1}
     )
-    execution.measure(broken.pk)
+    run_execution.measure(broken.pk)
     broken.refresh_from_db()
     assert "cannot be read" in broken.error
 
@@ -205,14 +205,14 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library) -> None:
 def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch) -> None:
     failing_search(monkeypatch, 3, RuntimeError("away"))
     run = queue.request_run(evaluation_set, WORDS)
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     assert QuestionResult.objects.filter(run=run).count() == 2
     first = QuestionResult.objects.filter(run=run).first()
     assert first is not None
     ExpectedPassage.objects.filter(question__text=list(QUESTIONS)[0]).update(grade=3)
     monkeypatch.undo()
     EvaluationRun.objects.update(retry_at=None)
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked) == ("done", 6)
     assert not QuestionResult.objects.filter(pk=first.pk).exists()
@@ -229,7 +229,7 @@ def test_a_run_whose_worker_died_is_sent_again_and_goes_on(evaluation_set) -> No
     EvaluationRun.objects.update(created_at=timezone.now() - timedelta(minutes=1))
     assert sweep(EvaluationRun) == 1
     assert sweep(EvaluationRun) == 0, "it was just sent"
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.attempts) == ("done", 2)
 
@@ -257,7 +257,7 @@ def test_a_worker_that_lost_its_lease_writes_nothing_more(evaluation_set, monkey
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(measurement, "search", search)
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.asked, run.results.count()) == ("running", 2, 2)
 
@@ -271,7 +271,7 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(measurement, "search", search)
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.results.count()) == ("cancelled", 2)
     assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 0
@@ -283,7 +283,7 @@ def test_two_workers_measure_a_run_once(evaluation_set) -> None:
 
     def work() -> None:
         try:
-            results.append(execution.measure(run.pk))
+            results.append(run_execution.measure(run.pk))
         finally:
             connection.close()
 

@@ -17,7 +17,7 @@ from django.utils.html import escape
 from chat.models import Feedback
 from evaluation import gates
 from evaluation.models import CorpusAlert, EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
-from evaluation.runs import execution, queue
+from evaluation.runs import queue, run_execution
 from retrieval.models import Chunk, Publication
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
@@ -202,7 +202,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert messages(response) == [f"Run #{run.pk} was asked for."]
     assert "data-live" in response.content.decode()
     assert (run.profile_version, run.total, run.created_by.username) == (version, 6, "admin")
-    execution.measure(run.pk)
+    run_execution.measure(run.pk)
     page = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
     assert "data-live" not in page
     assert "not found: 1" in page
@@ -218,7 +218,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
 
 def test_two_runs_are_compared(admin, evaluation_set) -> None:
     runs = [
-        execution.measure(queue.request_run(evaluation_set, profile).pk)
+        run_execution.measure(queue.request_run(evaluation_set, profile).pk)
         for profile in (NamedProfile("built-in", BY_WORDS), profiles.named(version_of(BY_MEANING)))
     ]
     first, second = runs
@@ -245,7 +245,7 @@ def test_a_run_is_cancelled(admin, evaluation_set) -> None:
     run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
     done = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [run.pk]}, follow=True)
     assert messages(done) == ["1 run was cancelled."]
-    assert execution.measure(run.pk) is None
+    assert run_execution.measure(run.pk) is None
 
 
 # Gates ---------------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
     assert "data-live" in admin.get(address).content.decode()
     for run in EvaluationRun.objects.all():
-        execution.measure(run.pk)
+        run_execution.measure(run.pk)
     shown = admin.get(address).content.decode()
     assert "May canines come along?" in shown
     # What is in force loses on a third of six questions at most, which is not significant.

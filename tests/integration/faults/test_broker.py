@@ -11,9 +11,9 @@ import pytest
 from django.test import Client
 
 from ragsite.celery import app
-from ragsite.readiness import checks
-from retrieval.ingest import submission
-from retrieval.jobs.sweep import SENT_WITHIN, sweep
+from ragsite.operations import readiness
+from retrieval.documents import submission
+from retrieval.infrastructure.sweep import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ SOON_SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(_broker_in_memory: None) -> Iterator[None]:
-    checks.CHECKS["broker"].finding = None  # type: ignore[attr-defined]
+    readiness.CHECKS["broker"].finding = None  # type: ignore[attr-defined]
     yield
     app._pool = app.amqp._producer_pool = None
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import Client
 
-from ragsite.readiness import checks, probes
+from ragsite.operations import probes, readiness
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ SOON_SECONDS = 8.0
 @pytest.fixture(autouse=True)
 def _known_before(client: Client) -> None:
     """What takes long the first time (the embedder's model) has been looked at."""
-    checks.CHECKS["embedder"]()
+    readiness.CHECKS["embedder"]()
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_probes_of_a_server_that_never_answers_do_not_pile_up(client: Client, bl
     for _ in range(3):
         assert client.get("/readyz").status_code == 503
     assert time.monotonic() - started < 3 * SOON_SECONDS
-    assert readiness_threads() <= len(checks.GROUPS)
+    assert readiness_threads() <= len(readiness.GROUPS)
 
 
 def test_counters_are_shown_without_the_database(client: Client, black_hole: None) -> None:

@@ -30,9 +30,9 @@ from chat.types import ContextSource
 from ragsite import beat
 from ragsite.celery import app as celery_app
 from ragsite.machine import keep_ballast
-from retrieval.ingest import pipeline, submission
+from retrieval.documents import ingestion, submission
+from retrieval.infrastructure import disk
 from retrieval.models import Collection, Document
-from retrieval.resilience import disk
 from tests.support.small_disk import SmallDisk, small_disk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -168,12 +168,12 @@ def test_a_document_waits_for_room_without_using_up_its_attempts(
     document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
     settings.DISK_RESERVE_BYTES = 2**62
     for _ in range(Document.MOST_ATTEMPTS + 1):
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == ("pending", 0)
     assert TOLD in document.error
     settings.DISK_RESERVE_BYTES = 0
-    pipeline.ingest(document.pk)
+    ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == "ready"
 

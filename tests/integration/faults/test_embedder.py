@@ -13,9 +13,9 @@ from django.conf import LazySettings
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
-from retrieval.dense.encoding import forget_queries
+from retrieval.index.encoding import forget_queries
+from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
-from retrieval.resilience import breaker
 from tests.support.embedding_server import DIMENSION, EmbeddingServer, embedding_server
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 
@@ -31,7 +31,7 @@ def server(settings: LazySettings) -> Iterator[EmbeddingServer]:
         options = {"base_url": state.url, "api_key": "", "model": "words", "dimension": DIMENSION}
         times = {"query_timeout_seconds": QUERY_SECONDS, "backoff_seconds": 0.01}
         settings.EMBEDDER = {
-            "BACKEND": "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
+            "BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
             "OPTIONS": {**options, **times},
         }
         settings.RETRIEVAL_RERANKER = "none"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from chat.models import Answer
 from evaluation import judgements
 from evaluation.models import Judgement, Score
-from ragsite.readiness.views import _judgements
+from ragsite.operations.health_views import _judgements
 from tests.support.faults import FAULTS
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer

@@ -11,10 +11,10 @@ import pytest
 from django.conf import LazySettings
 
 from chat import conf
-from chat.generators import completion_client
+from chat.answering import completion_client
 from chat.models import Answer
+from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
-from retrieval.resilience import breaker
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 from tests.support.model_server import ModelServer, model_server
 

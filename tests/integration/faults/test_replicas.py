@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chat.models import Answer
-from retrieval.ingest import submission
+from retrieval.documents import submission
 from retrieval.models import Collection, Document
 from tests.support.site import WebServer, wait_until
 from tests.support.standby import standby

@@ -13,8 +13,8 @@ from django.conf import LazySettings
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
+from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
-from retrieval.resilience import breaker
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 from tests.support.rerank_server import RerankServer, rerank_server
 
@@ -31,7 +31,9 @@ def library(settings: LazySettings, collection: Collection, ingest: Callable[...
 @pytest.fixture
 def server(settings: LazySettings) -> Iterator[RerankServer]:
     with rerank_server() as state:
-        settings.RERANKERS = {"http": {"BACKEND": "retrieval.rerank.http.HttpReranker", "OPTIONS": {"url": state.url}}}
+        settings.RERANKERS = {
+            "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": state.url}}
+        }
         settings.RETRIEVAL_RERANKER = "http"
         yield state
 

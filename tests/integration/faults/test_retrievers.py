@@ -13,13 +13,13 @@ from django.db import connection
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
-from retrieval.dense.ranker import VectorRanker
-from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.infrastructure.timeouts import statement_timeout
 from retrieval.models import Collection, Document
 from retrieval.protocols import Ranker
-from retrieval.ranking.plans import SearchPlan
-from retrieval.resilience.timeouts import statement_timeout
 from retrieval.search import retrievers
+from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.plans import SearchPlan
+from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from ragsite.readiness import checks, probes
+from ragsite.operations import probes, readiness
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -29,7 +29,7 @@ def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
+    monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
     beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log")
     try:

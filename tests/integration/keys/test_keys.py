@@ -22,11 +22,11 @@ from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from chat.models import Answer, Conversation
-from ragsite.keys.authentication import digest_of, issue_key
+from ragsite.accounts.key_authentication import digest_of, issue_key
 from ragsite.models import ApiKey
-from retrieval.api.errors import ApiView
+from retrieval.api.problems import ApiView
+from retrieval.key_limits import Scope
 from retrieval.models import Collection
-from retrieval.rights.key_limits import Scope
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

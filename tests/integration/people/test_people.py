@@ -17,16 +17,15 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 
-from chat import asking
 from chat.conversations.retention import delete_old_conversations, forget_deleted_documents
 from chat.models import Answer, Conversation, DeletedDocument, Feedback, StreamedEvent
-from chat.streaming import answer_cache
-from ragsite.audit.recording import record
+from chat.streaming import answer_cache, asking
+from ragsite.accounts.person_erasure import erase_person
 from ragsite.models import ApiKey, AuditEntry, Invitation
-from ragsite.people.erasure import erase_person
+from ragsite.operations.audit_log import record
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

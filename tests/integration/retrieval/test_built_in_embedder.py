@@ -9,13 +9,13 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import DatabaseError
 
-from ragsite.readiness import checks
+from ragsite.operations import readiness
 from retrieval import conf
-from retrieval.dense.calibration import uncalibrated_embedder
-from retrieval.dense.embedders.e5 import find_weights
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index.closeness import uncalibrated_embedder
+from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,7 +90,7 @@ def test_a_new_site_finds_documents_in_another_language(
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question
     assert uncalibrated_embedder() == ""
-    assert checks.embedder().detail == "multilingual-e5-small/int8"
+    assert readiness.embedder().detail == "multilingual-e5-small/int8"
 
 
 @needs_weights
@@ -100,7 +100,7 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(
     request.getfixturevalue("unnamed")
     assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
-    assert "`manage.py reembed` moves this one" in checks.embedder().detail
+    assert "`manage.py reembed` moves this one" in readiness.embedder().detail
 
     call_command("reembed")
     assert "now uses multilingual-e5-small/int8" in capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(
     assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
     # A process that was there before goes on with what it knows.
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
-    assert "restart" in checks.embedder().detail
+    assert "restart" in readiness.embedder().detail
     restart()
     assert conf.embedder().name == moved.name
     assert conf.embedder_notice() == ""
@@ -128,7 +128,7 @@ def test_a_named_embedder_is_taken_without_a_notice(library: Collection, setting
     assert conf.embedder().name == "multilingual-e5-small/int8"
     assert conf.embedder_notice() == ""
     assert "vector" in search("visitors", everything()).trace.degraded
-    assert "reembed" in checks.embedder().detail
+    assert "reembed" in readiness.embedder().detail
 
 
 @pytest.mark.usefixtures("unnamed")

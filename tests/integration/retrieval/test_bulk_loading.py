@@ -17,14 +17,14 @@ from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval import conf
-from retrieval.dense import loading, reembedding
-from retrieval.dense.index import index_name
-from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
-from retrieval.ingest import pipeline, submission
-from retrieval.ingest.folders import ingest_paths
+from retrieval.documents import ingestion, submission
+from retrieval.documents.file_loading import ingest_paths
+from retrieval.documents.reconciliation import ProblemKind, check, reconcile
+from retrieval.index import loading, reembedding
+from retrieval.index.loading import AlreadyLoading, is_loading, load_vectors
+from retrieval.index.vector_index import index_name
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
-from retrieval.reconciliation import ProblemKind, check, reconcile
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.site import SiteProcess, database_url, wait_until
@@ -46,7 +46,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
         ("fan.md", "# Fan\n\nIt cools the pump."),
     ):
         document = submission.submit(collection, source, text.encode(), enqueue=False).document
-        pipeline.ingest(document.pk, with_vectors=False)
+        ingestion.ingest(document.pk, with_vectors=False)
     return collection
 
 
@@ -81,7 +81,7 @@ def test_more_than_there_was_is_indexed_apart_and_takes_its_place(
         assert active() == before
         assert ChunkEmbedding.objects.filter(embedder=before).count() == 1
         document = submission.submit(library, "late.md", b"# Late\n\nThe late one is blue.", enqueue=False).document
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
         build_index(gathered, report)  # type: ignore[arg-type]
         built.append(gathered.pk)
 
@@ -117,7 +117,7 @@ def test_whoever_encoded_before_the_exchange_writes_after_it(
         return vectors
 
     monkeypatch.setattr(conf.embedder(), "embed_documents", embed_and_load)
-    pipeline.ingest(submitted.document.pk)
+    ingestion.ingest(submitted.document.pk)
     assert ChunkEmbedding.objects.filter(embedder=active()).count() == Chunk.objects.count() == 4
     assert check() == []
 
@@ -125,7 +125,7 @@ def test_whoever_encoded_before_the_exchange_writes_after_it(
 def test_reading_it_again_needs_no_bulk_load(library: Collection) -> None:
     for document in library.documents.filter(awaits_vectors=True):
         submission.requeue(document, enqueue=False)
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
     assert not library.documents.filter(awaits_vectors=True).exists()
     assert search("pump", everything()).trace.degraded == ()
     assert check() == []

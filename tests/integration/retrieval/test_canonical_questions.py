@@ -12,12 +12,13 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.pages.suggestions import suggestions
-from retrieval.ingest import chunker, pipeline
-from retrieval.ingest.writing import reweigh, rewrite_questions
-from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.documents import ingestion
+from retrieval.index.chunk_writer import reweigh, rewrite_questions
+from retrieval.index.lexical_fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
+from retrieval.text import chunking
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
 
@@ -121,7 +122,7 @@ def test_they_are_carried_over_when_passages_are_made_anew(
     chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rewrite_questions(chunk, [RARE])
-    monkeypatch.setattr(chunker, "CHUNKER_VERSION", "another")
+    monkeypatch.setattr(chunking, "CHUNKER_VERSION", "another")
     document = ingest(collection, "holidays.md", HOLIDAYS)
     anew = document.chunks.get()
     assert anew.pk != chunk.pk
@@ -157,7 +158,7 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(
             asked.append(text)
             return ["Is it counted?"]
 
-    monkeypatch.setattr(pipeline.conf, "question_generator", Counting)
+    monkeypatch.setattr(ingestion.conf, "question_generator", Counting)
     ingest(collection, "holidays.md", HOLIDAYS)
     asked.clear()
     document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
@@ -217,7 +218,7 @@ def test_a_passage_replaced_while_it_was_edited_is_told(
     def gone(*args: object) -> None:
         raise Chunk.DoesNotExist
 
-    monkeypatch.setattr("retrieval.admin.documents.passages.rewrite_questions", gone)
+    monkeypatch.setattr("retrieval.admin.passage_admin.rewrite_questions", gone)
     response = admin.post(url_of(chunk), {"canonical_questions": RARE}, follow=True)
     told = [str(message) for message in response.context["messages"]]
     assert any("nothing was saved" in message for message in told)
@@ -240,7 +241,7 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
 ) -> None:
     with completion_server() as server:
         settings.QUESTION_GENERATOR = {
-            "BACKEND": "retrieval.ingest.model_questions.ModelQuestions",
+            "BACKEND": "retrieval.documents.model_questions.ModelQuestions",
             "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
         }
         server.content = '{"questions": ["How much annual vacation is there?"]}'

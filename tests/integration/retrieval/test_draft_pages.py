@@ -18,13 +18,13 @@ from rest_framework.test import APIClient
 from chat.pages.suggestions import suggestions
 from retrieval import gates
 from retrieval.admin import draft_page
-from retrieval.admin.documents.forms import DocumentForm
-from retrieval.drafts import lifecycle
-from retrieval.drafts.editing import reason_not_to_change
-from retrieval.drafts.lifecycle import changes_of
+from retrieval.admin.document_forms import DocumentForm
+from retrieval.documents import ingestion, submission
+from retrieval.documents.drafts import lifecycle
+from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.drafts.lifecycle import changes_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
-from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document, Draft
 from tests.support.remembered import remembered
 
@@ -247,7 +247,7 @@ def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, obj
     assert "Worse." not in html
     assert action(draft, "publish") not in html
     assert "still being read" in messages(admin.post(action(draft, "publish"), follow=True))[0]
-    pipeline.ingest(waiting.pk)
+    ingestion.ingest(waiting.pk)
     html = html_of(admin.get(page_of(draft)))
     assert "data-live" not in html
     assert "Worse." in html
@@ -596,7 +596,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
 
 
 def test_changing_several_collections_asks_each(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    from retrieval.drafts.editing import changing
+    from retrieval.documents.drafts.editing import changing
 
     later = Collection.objects.create(slug="later", name="Later")
     with changing(library.pk, later.pk):

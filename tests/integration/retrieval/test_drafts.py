@@ -25,17 +25,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
 from retrieval import conf, gates
-from retrieval.drafts import copying, lifecycle
-from retrieval.drafts.editing import changing, reason_not_to_change
-from retrieval.drafts.lifecycle import Changes, DraftRefused, changes_of
+from retrieval.documents import ingestion, submission
+from retrieval.documents.drafts import copying, lifecycle
+from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
+from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
-from retrieval.ingest import pipeline, submission
-from retrieval.ingest.writing import reweigh, rewrite_questions
-from retrieval.jobs.sweep import sweep
+from retrieval.index.chunk_writer import reweigh, rewrite_questions
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.reconciliation import check
-from retrieval.rights.access import everything, filters_for
+from retrieval.rights import everything, filters_for
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 from tests.support.site import database_url
@@ -161,7 +161,7 @@ def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection
     copy = working_copy(copied(lifecycle.begin(library)))
     for late in copy.documents.filter(source__startswith="late"):
         assert (late.status, late.lease, late.chunks.count()) == (Document.Status.PENDING, None, 0)
-        pipeline.ingest(late.pk)
+        ingestion.ingest(late.pk)
         assert late.chunks.count() == 1
 
 
@@ -341,7 +341,7 @@ def test_a_title_that_was_changed_is_found_in_its_passages(library: Collection, 
     document = working_copy(draft).documents.get(source="pump.md")
     document.title = "Quetzal"
     submission.requeue(document, enqueue=False)
-    pipeline.ingest(document.pk)
+    ingestion.ingest(document.pk)
     wanted = contents(working_copy(draft))
     published(draft)
     assert [row[8] for row in contents(library)] == [row[8] for row in wanted]

@@ -15,11 +15,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pgvector import HalfVector
 
-from retrieval.dense import ranker as dense_ranker
-from retrieval.dense.active import active_embedder
-from retrieval.ingest.writing import settle
+from retrieval.index.active import active_embedder
+from retrieval.index.chunk_writer import settle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
-from retrieval.rights.access import everything
+from retrieval.rights import everything
+from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.pipeline import search
 from retrieval.types import DateRange, Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered

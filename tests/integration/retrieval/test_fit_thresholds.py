@@ -16,15 +16,14 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import reverse
 
-from chat import asking
 from chat.models import Answer
-from chat.streaming import streams
-from ragsite.readiness import checks
+from chat.streaming import asking, streams
+from ragsite.operations import readiness
 from retrieval import conf
-from retrieval.dense import calibration
-from retrieval.dense.calibration import forget_calibrations
-from retrieval.dense.encoding import forget_queries
-from retrieval.dense.reembedding import reembed
+from retrieval.index import closeness
+from retrieval.index.closeness import forget_calibrations
+from retrieval.index.encoding import forget_queries
+from retrieval.index.reembedding import reembed
 from retrieval.models import Collection, Document
 from retrieval.protocols import TextEmbedder
 from tests.support.remembered import remembered
@@ -94,7 +93,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(calibration, "MOST_PASSAGES", calibration.FEWEST_PASSAGES)
+    monkeypatch.setattr(closeness, "MOST_PASSAGES", closeness.FEWEST_PASSAGES)
     with pytest.raises(CommandError, match="built-in model are shipped"):
         call_command("fit_thresholds")
     expected = ask_all()
@@ -111,14 +110,14 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     told = [
         caplog.text,
         printed("check"),
-        str(checks.embedder()),
+        str(readiness.embedder()),
         staff.get(reverse("admin:evaluation_dashboard_changelist")).content.decode(),
         staff.get(reverse("chat:debug", args=[by_words[0].pk])).content.decode(),
     ]
     assert all("fit_thresholds" in each for each in told)
 
     assert "deformed, fitted on 40 passages" in printed("fit_thresholds")
-    fitted = calibration.calibration_of("deformed")
+    fitted = closeness.calibration_of("deformed")
     assert fitted is not None
     assert 0.5 < fitted.unrelated < fitted.answering
     assert [answer.refused for answer in ask_all()] == [answer.refused for answer in expected]

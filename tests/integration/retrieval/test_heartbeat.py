@@ -11,8 +11,8 @@ from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from retrieval.jobs import heartbeat as heartbeats
-from retrieval.jobs.heartbeat import heartbeat
+from retrieval.infrastructure import heartbeat as heartbeats
+from retrieval.infrastructure.heartbeat import heartbeat
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -16,12 +16,12 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
-from retrieval.dense.active import active_embedder
+from retrieval.documents import ingestion, submission, turns
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed, LeaseLost
-from retrieval.ingest import pipeline, submission, turns
-from retrieval.ingest.writing import reweigh
-from retrieval.jobs import job
-from retrieval.jobs.sweep import sweep
+from retrieval.index.active import active_embedder
+from retrieval.index.chunk_writer import reweigh
+from retrieval.infrastructure import job
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -32,8 +32,8 @@ from retrieval.models import (
     Embedder,
     Lexeme,
 )
-from retrieval.search.passages import load_passages
-from retrieval.text.blocks import BlockKind
+from retrieval.search.passage_rows import load_passages
+from retrieval.text.block import BlockKind
 from retrieval.text.terms import lexeme_dimension
 
 pytestmark = pytest.mark.django_db
@@ -128,7 +128,7 @@ def test_the_same_file_again_changes_nothing(collection: Collection, ingest: Ing
     # Handed in with what it has already it is the same; described anew it is not, and is read with that.
     described = {"title": "Guide to pumps", "url": "https://x.example/guide", "metadata": {"year": 2026}}
     assert submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
-    document = pipeline.ingest(Document.objects.get().pk)
+    document = ingestion.ingest(Document.objects.get().pk)
     assert document is not None
     assert (document.title, document.url, document.metadata) == tuple(described.values())
     assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
@@ -208,7 +208,7 @@ def test_an_embedder_that_is_away_is_tried_again_later(
     assert document.retry_at is not None
     assert document.retry_at > timezone.now()
     for _attempt in range(Document.MOST_ATTEMPTS):
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.FAILED
     assert document.error.startswith("Failed 5 times")
@@ -216,21 +216,21 @@ def test_an_embedder_that_is_away_is_tried_again_later(
 
 def test_only_one_worker_gets_a_document(collection: Collection) -> None:
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    assert pipeline._lease(document.pk) is not None
-    assert pipeline._lease(document.pk) is None
-    assert pipeline.ingest(document.pk) is None
+    assert ingestion._lease(document.pk) is not None
+    assert ingestion._lease(document.pk) is None
+    assert ingestion.ingest(document.pk) is None
 
 
 def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> None:
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    dead = pipeline._lease(document.pk)
+    dead = ingestion._lease(document.pk)
     assert dead is not None
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert pipeline.ingest(document.pk) is not None
+    assert ingestion.ingest(document.pk) is not None
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(LeaseLost):
-        pipeline._process(dead, turns.ReadingTurn(dead, takes_turns=False), None)
+        ingestion._process(dead, turns.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 
@@ -261,7 +261,7 @@ def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeyp
     for _death in range(Document.MOST_ATTEMPTS):
         document.refresh_from_db()
         assert document.status == Document.Status.PENDING
-        assert pipeline._lease(document.pk) is not None
+        assert ingestion._lease(document.pk) is not None
         Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
         sweep(Document)
     document.refresh_from_db()
@@ -343,12 +343,12 @@ def test_a_wrong_setting_costs_a_document_no_attempt(collection: Collection) -> 
     other = active_embedder()
     Embedder.objects.filter(pk=other.pk).update(name="another")
     for _ in range(Document.MOST_ATTEMPTS + 1):
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == (Document.Status.PENDING, 0)
     assert "reembed" in document.error
     assert document.retry_at is not None
     Embedder.objects.filter(pk=other.pk).update(name=other.name)
-    assert pipeline.ingest(document.pk) is not None
+    assert ingestion.ingest(document.pk) is not None
     document.refresh_from_db()
     assert document.status == Document.Status.READY

@@ -54,7 +54,7 @@ def test_the_api_tells_the_count(admin_client, document):
 
 
 def test_a_draft_has_them_too(document, django_capture_on_commit_callbacks):
-    from retrieval.drafts.copying import copy_documents
+    from retrieval.documents.drafts.copying import copy_documents
 
     other = Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
     copy_documents([document], other)

@@ -18,8 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Conversation
 from retrieval.exceptions import LeaseLost
-from retrieval.jobs import job, sweep
-from retrieval.jobs.lease import acquire, renew
+from retrieval.infrastructure import job, sweep
+from retrieval.infrastructure.lease import acquire, renew
 from retrieval.models import Collection, Document, Draft
 from tests.support.site import database_url, wait_until
 

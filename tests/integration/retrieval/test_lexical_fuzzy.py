@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from retrieval.lexical.query import build_queries
-from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.lexical.words import fuzzy
-from retrieval.lexical.words.fuzzy import MAX_EXPANSIONS
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
-from retrieval.ranking.plans import plan_for
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rights.access import everything
+from retrieval.profile_settings import ProfileSettings
+from retrieval.rights import everything
+from retrieval.search import fuzzy
+from retrieval.search.fuzzy import MAX_EXPANSIONS
+from retrieval.search.lexical_query import build_queries
+from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.pipeline import search
+from retrieval.search.plans import plan_for
 from retrieval.search.stored import load_stored
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod

@@ -15,17 +15,17 @@ from django.conf import settings
 from django.db import connection
 
 from bench.bulk import NewDocument, replace_documents
-from retrieval.dense.active import active_embedder
-from retrieval.ingest.chunker import content_hash
-from retrieval.ingest.writing import NewChunk
-from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.lexical.query import COMMON_SHARE, build_queries
-from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.lexical.tsquery import MatchesTsQuery
+from retrieval.index.active import active_embedder
+from retrieval.index.chunk_writer import NewChunk
+from retrieval.index.lexical_fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, Document, Lexeme
-from retrieval.ranking.plans import plan_for
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rights.access import everything
+from retrieval.profile_settings import ProfileSettings
+from retrieval.rights import everything
+from retrieval.search.lexical_query import COMMON_SHARE, build_queries
+from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.plans import plan_for
+from retrieval.search.tsquery import MatchesTsQuery
+from retrieval.text.chunking import content_hash
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.dense import ranker as dense_ranker
-from retrieval.dense.active import active_embedder
-from retrieval.dense.index import indexed_distance
-from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import InvalidQuery
-from retrieval.lexical.constraints import constraints_for
-from retrieval.lexical.syntax import parse
+from retrieval.index.active import active_embedder
+from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection, Document, Embedder
-from retrieval.ranking.plans import plan_for
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rights.access import everything
+from retrieval.profile_settings import ProfileSettings
+from retrieval.rights import everything
+from retrieval.search import vector_ranker as dense_ranker
+from retrieval.search.constraints import constraints_for
 from retrieval.search.pipeline import search
+from retrieval.search.plans import plan_for
 from retrieval.search.stored import load_stored
+from retrieval.search.syntax import parse
+from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
 from tests.support.remembered import remembered
 

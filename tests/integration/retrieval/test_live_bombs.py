@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from django.core.files.base import ContentFile
 
-from retrieval.ingest import submission
+from retrieval.documents import submission
 from retrieval.models import Collection, Document, DocumentText
 from tests.support import bombs
 from tests.support.site import WebServer, real_queue, start_worker, wait_until

@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from retrieval.drafts.copying import copy_documents
+from retrieval.documents import ingestion
+from retrieval.documents.drafts.copying import copy_documents
+from retrieval.documents.submission import submit
 from retrieval.exceptions import LeaseLost
-from retrieval.ingest import pipeline
-from retrieval.ingest.submission import submit
 from retrieval.models import Chunk, Collection, Document, Table
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,7 +36,7 @@ def read_all(collection: Collection) -> dict[str, str]:
     """The documents by source with their status, once all that wait were read."""
     waiting = Document.objects.filter(collection=collection, status=Document.Status.PENDING)
     while (document := waiting.first()) is not None:
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
     return dict(Document.objects.filter(collection=collection).values_list("source", "status"))
 
 
@@ -73,7 +73,7 @@ def test_members_follow_their_archive(
     before = list(Document.objects.order_by("pk").values_list("pk", "content_hash"))
     archive.refresh_from_db()
     Document.objects.filter(pk=archive.pk).update(status="pending", attempts=0, retry_at=None)
-    pipeline.ingest(archive.pk)
+    ingestion.ingest(archive.pk)
     assert list(Document.objects.order_by("pk").values_list("pk", "content_hash")) == before
 
     # One is gone from the file; then the file is gone.
@@ -96,7 +96,7 @@ def test_an_interrupted_reading_submits_what_is_missing(
         return submit(held, source, *rest, **more)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr("retrieval.ingest.submission.submit", lose_the_lease)
+        patched.setattr("retrieval.documents.submission.submit", lose_the_lease)
         archive = ingest(collection, "pack.zip", packed(a__txt="Hums.\n", b__txt="Leaks.\n"))
     assert Document.objects.filter(parent=archive).count() == 1
     assert archive.status == Document.Status.PROCESSING

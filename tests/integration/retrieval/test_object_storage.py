@@ -14,15 +14,15 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from ragsite.backup.making import BackupError, make_backup
-from ragsite.backup.restoring import _fill_bucket
-from ragsite.readiness import checks
-from ragsite.readiness.probes import Health
-from retrieval.ingest import pipeline, submission
-from retrieval.ingest.storage import document_files
+from ragsite.operations import readiness
+from ragsite.operations.backups import BackupError, make_backup
+from ragsite.operations.probes import Health
+from ragsite.operations.restoring import _fill_bucket
+from retrieval.documents import ingestion, submission
+from retrieval.documents.reconciliation import ProblemKind, orphaned_files
+from retrieval.documents.reconciliation import check as check_indexes
+from retrieval.documents.storage import document_files
 from retrieval.models import Collection, Document
-from retrieval.reconciliation import ProblemKind, orphaned_files
-from retrieval.reconciliation import check as check_indexes
 from tests.support.source_servers import S3Remote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,7 +46,7 @@ def bucket(server: S3Remote) -> Iterator[S3Remote]:
         "secret_key": server.options["secret_key"],
         "location": "site",
     }
-    backend = {"BACKEND": "retrieval.ingest.object_storage.ObjectStorage", "OPTIONS": options}
+    backend = {"BACKEND": "retrieval.documents.object_storage.ObjectStorage", "OPTIONS": options}
     with override_settings(STORAGES={**storages.backends, "default": backend}):
         yield server
 
@@ -67,7 +67,7 @@ def test_a_document_lives_in_the_bucket(
     ingest(collection, "pump.md", TEXT + "It is red.\n")
     document.refresh_from_db()
     assert keys(bucket) == [f"site/{document.file.name}"]
-    assert checks.files().state is Health.OK
+    assert readiness.files().state is Health.OK
 
     bucket._s3.put_object(Bucket="shelf", Key="site/documents/left.md", Body=b"")
     bucket._s3.delete_object(Bucket="shelf", Key=f"site/{document.file.name}")
@@ -92,7 +92,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(
     bucket.close()
     for _ in range(6):
         Document.objects.filter(pk=waiting.pk).update(retry_at=None)
-        pipeline.ingest(waiting.pk)
+        ingestion.ingest(waiting.pk)
     waiting.refresh_from_db()
     assert waiting.status == Document.Status.PENDING
     assert "does not answer" in waiting.error
@@ -105,7 +105,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(
     page = client.get(f"/documents/{kept.pk}/original/")
     assert page.status_code == 503
     assert "The files cannot be reached" in page.content.decode()
-    assert checks.files().state is Health.DEGRADED
+    assert readiness.files().state is Health.DEGRADED
     # What was read is searched all the same.
     assert api.post("/api/v1/search/", {"query": "pump grams"}, format="json").json()["results"]
     kept.delete()

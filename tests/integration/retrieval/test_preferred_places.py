@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from retrieval.models import Collection, Document
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import find_codes, search
 from retrieval.types import SearchMethod, Turn
 

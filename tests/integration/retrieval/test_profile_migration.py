@@ -9,8 +9,8 @@ from django.apps import apps
 from django.db import connection
 
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.ranking.profile_json import to_json
+from retrieval.profile_json import to_json
+from retrieval.profile_settings import ProfileSettings
 from retrieval.types import RetrieverWeights, SearchMethod
 
 pytestmark = pytest.mark.django_db

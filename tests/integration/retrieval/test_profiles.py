@@ -14,14 +14,14 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from chat import answering
+from chat.answering import pipeline
 from retrieval.exceptions import SearchUnavailable
+from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
-from retrieval.observability.metrics import PROFILE_FAILURES
-from retrieval.ranking.profile import ImproperProfile, ProfileSettings
-from retrieval.ranking.profile_json import to_json
-from retrieval.rights.access import everything
+from retrieval.profile_json import to_json
+from retrieval.profile_settings import ImproperProfile, ProfileSettings
+from retrieval.rights import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
@@ -234,14 +234,14 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
     profiles.publish(profiles.add_version(profile, tight))
-    searched = answering._search("Which part hums all day?", everything(), None, (), "", None)
+    searched = pipeline._search("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2
     assert searched.trace.profile == "default v1"
 
     profiles.publish(profiles.add_version(profile, replace(tight, context_neighbours=1, context_budget_tokens=4000)))
-    searched = answering._search("Which part hums all day?", everything(), None, (), "", None)
+    searched = pipeline._search("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["neighbours_added"] > 0
 
 

@@ -13,14 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
-from retrieval.database import statements
-from retrieval.ingest.writing import reweigh
-from retrieval.lexical import ranker
-from retrieval.lexical.query import build_queries
-from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.index.chunk_writer import reweigh
+from retrieval.infrastructure import statements
 from retrieval.models import Chunk, Collection, Document
-from retrieval.ranking.plans import plan_for
-from retrieval.ranking.profile import ProfileSettings
+from retrieval.profile_settings import ProfileSettings
+from retrieval.search import lexical_ranker
+from retrieval.search.lexical_query import build_queries
+from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.plans import plan_for
 from retrieval.types import Ranking, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
@@ -39,7 +39,7 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
 
 def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> Ranking:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranker, "FIRST_LOOK", first_look)
+        patched.setattr(lexical_ranker, "FIRST_LOOK", first_look)
         return Bm25Ranker(question, filters, PLAN).rank(depth)
 
 
@@ -52,7 +52,7 @@ def notations(question: str, filters: SearchFilters, depth: int) -> list[str]:
         return statements.fetch(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranker, "fetch", fetch)
+        patched.setattr(lexical_ranker, "fetch", fetch)
         rank(question, filters, depth, 1)
     return asked
 

@@ -16,10 +16,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from retrieval import conf, reconciliation, tasks
+from retrieval import conf, tasks
+from retrieval.documents import ingestion, reconciliation
+from retrieval.documents.reconciliation import ProblemKind, check, last_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.ingest import pipeline
-from retrieval.ingest.writing import rewrite_questions
+from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -30,8 +31,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.reconciliation import ProblemKind, check, last_counts, reconcile
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 
@@ -134,7 +134,7 @@ def alter_a_passage() -> None:
 
 def empty_a_document() -> None:
     document = Document.objects.get(source="0.md")
-    from retrieval.ingest.writing import remove_chunks
+    from retrieval.index.chunk_writer import remove_chunks
 
     remove_chunks(document)
 
@@ -197,7 +197,7 @@ MENDABLE = [
 
 def read_what_waits() -> None:
     for pk in Document.objects.filter(status=Document.Status.PENDING).values_list("pk", flat=True):
-        pipeline.ingest(pk)
+        ingestion.ingest(pk)
 
 
 def index_content() -> tuple[object, ...]:
@@ -330,7 +330,7 @@ def test_a_young_file_may_be_about_to_get_its_row(library: Collection) -> None:
 def test_a_test_collection_without_files_is_in_order(collection: Collection) -> None:
     """Bulk loading keeps no files, and keeps documents without text."""
     from bench.bulk import NewDocument, replace_documents
-    from retrieval.dense.active import active_embedder
+    from retrieval.index.active import active_embedder
 
     replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
     assert check() == []

@@ -11,14 +11,14 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from ragsite.readiness import checks
+from ragsite.operations import readiness
 from retrieval import conf
-from retrieval.dense import reembedding
-from retrieval.dense.reembedding import drop_unused, reembed
+from retrieval.documents import ingestion
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.ingest import pipeline
+from retrieval.index import reembedding
+from retrieval.index.reembedding import drop_unused, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,12 +104,12 @@ def test_a_worker_with_the_old_settings_waits(
         reembed(lambda *_: None)
     # It searches on with the vectors that it knows.
     assert search("pump", everything()).trace.degraded == ()
-    assert "restart" in checks.embedder().detail
+    assert "restart" in readiness.embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
     monkeypatch.setattr(conf, "embedder", Letters)
-    pipeline.ingest(document.pk)
+    ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
     monkeypatch.setattr(conf, "embedder", built_in)

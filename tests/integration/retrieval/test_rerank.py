@@ -19,14 +19,14 @@ from rest_framework.test import APIClient
 
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
+from retrieval.infrastructure.metrics import RERANK_FAILURES
 from retrieval.models import Chunk, Collection, Document
-from retrieval.observability.metrics import RERANK_FAILURES
+from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.rerank.texts import load_texts
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search import reranking
 from retrieval.search.pipeline import search
+from retrieval.search.reranker_texts import load_texts
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchMethod
 from tests.support.cross_encoders import write_overlap_model
@@ -122,7 +122,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
     configure(
         settings,
         "tested",
-        "retrieval.rerank.cross_encoder.CrossEncoder",
+        "retrieval.search.cross_encoder.CrossEncoder",
         model=str(write_overlap_model(tmp_path / "overlap", ["valve"])),
     )
     question = "How much does a wet pump weigh? Not a valve."
@@ -141,7 +141,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
 
 
 def test_a_server_reads_what_was_written(library: Collection, settings: LazySettings, server: RerankServer) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None)
     (request,) = server.requests
     assert request["query"] == QUESTION
@@ -154,7 +154,7 @@ def test_a_server_reads_what_was_written(library: Collection, settings: LazySett
 
 
 def test_only_the_first_go_in(library: Collection, settings: LazySettings, server: RerankServer) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_depth=2, rerank_weight=None)
     assert len(server.requests[0]["texts"]) == 2
     assert len(result.hits) == 2
@@ -164,7 +164,7 @@ def test_only_the_first_go_in(library: Collection, settings: LazySettings, serve
 def test_the_threshold_is_for_the_score_after_reranking(
     library: Collection, settings: LazySettings, server: RerankServer
 ) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None, score_threshold=0.4)
     assert sources(result) == ["first.md", "second.md"]
     assert len(server.requests[0]["texts"]) == 3
@@ -175,7 +175,7 @@ def test_the_threshold_is_for_the_score_after_reranking(
 def test_a_longer_list_keeps_the_head_of_a_shorter(
     library: Collection, settings: LazySettings, server: RerankServer, weight: float | None
 ) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     longest = sources(reranked(rerank_weight=weight, top_k=3))
     assert len(longest) == 3
     for top_k in (1, 2):
@@ -183,7 +183,7 @@ def test_a_longer_list_keeps_the_head_of_a_shorter(
 
 
 def test_scores_are_explained_by_their_parts(library: Collection, settings: LazySettings, server: RerankServer) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     for candidate in reranked(rerank_weight=0.5).trace.candidates:
         assert candidate.rerank is not None
         parts = [retriever.contribution for retriever in candidate.retrievers.values()]
@@ -264,7 +264,7 @@ def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settin
 def test_a_reranker_asked_for_by_name_serves_a_published_method(
     library: Collection, settings: LazySettings, server: RerankServer
 ) -> None:
-    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     settings.RETRIEVAL_RERANKER = "tested"
     assert search(QUESTION, everything(), method=SearchMethod.RRF).trace.rerank is None
     assert search(QUESTION, everything(), reranker="none").trace.rerank is None
@@ -291,7 +291,7 @@ def test_texts_are_read_in_one_query(
 
 
 def test_a_long_passage_is_cut(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrieval.rerank.texts.LONGEST_CHARACTERS", 7)
+    monkeypatch.setattr("retrieval.search.reranker_texts.LONGEST_CHARACTERS", 7)
     chunk = Chunk.objects.filter(document__source="third.md").get()
     assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\n{chunk.content[:7]}"}
 
@@ -302,17 +302,20 @@ def errors() -> list[str]:
 
 def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     assert errors() == []
-    settings.RERANKERS = {"http": {"BACKEND": "retrieval.rerank.http.HttpReranker", "OPTIONS": {"url": "localhost"}}}
+    settings.RERANKERS = {
+        "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": "localhost"}}
+    }
     settings.RETRIEVAL_RERANKER = "htpp"
     assert errors() == [
         "RETRIEVAL_RERANKER is 'htpp'; it must be one of none, http.",
         'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".',
     ]
-    settings.RERANKERS = {"none": {"BACKEND": "retrieval.rerank.https.HttpReranker"}}
+    settings.RERANKERS = {"none": {"BACKEND": "retrieval.search.rerankers.https.HttpReranker"}}
     settings.RETRIEVAL_RERANKER = "none"
     assert errors() == [
         "RERANKERS has a 'none', which is the name of no reranker.",
-        "Reranker none: RERANKERS names a backend that cannot be made: No module named 'retrieval.rerank.https'",
+        "Reranker none: RERANKERS names a backend that cannot be made: "
+        "No module named 'retrieval.search.rerankers.https'",
     ]
 
 

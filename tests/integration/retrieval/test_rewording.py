@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, Document
-from retrieval.reformulation.spelling import suggest
-from retrieval.rights.access import everything
+from retrieval.rights import everything
 from retrieval.search.pipeline import search
+from retrieval.search.spelling import suggest
+from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.types import SearchMethod, Turn
 from tests.support.remembered import remembered
 

@@ -19,10 +19,10 @@ from django.urls import reverse
 from django.utils import timezone
 from PIL import Image, ImageDraw, ImageFont
 
-from retrieval.ingest import pipeline, submission
-from retrieval.jobs.sweep import sweep
+from retrieval.documents import ingestion, submission
+from retrieval.documents.recognition import pages
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Collection, Document, DocumentText, RecognisedPage
-from retrieval.recognition import pages
 from tests.support.site import real_queue, start_worker, wait_until
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def scan(*pictures: Image.Image) -> bytes:
 
 def read(collection: Collection, name: str, data: bytes) -> Document:
     document = submission.submit(collection, name, data).document
-    pipeline.ingest(document.pk, takes_turns=True)
+    ingestion.ingest(document.pk, takes_turns=True)
     document.refresh_from_db()
     return document
 
@@ -95,7 +95,7 @@ def test_no_page_is_recognised_twice(
     settings.OCR_TURN_SECONDS = 0
     for source in ("scan.pdf", "copy.pdf"):
         document = submission.submit(collection, source, data).document
-        pipeline.ingest(document.pk)
+        ingestion.ingest(document.pk)
         document.refresh_from_db()
         assert (document.status, recognised) == (Document.Status.READY, [1, 2])
     Document.objects.get(source="scan.pdf").delete()
@@ -122,7 +122,7 @@ def test_a_killed_worker_loses_one_page_at_most(collection: Collection, tmp_path
         assert 2 <= len(before) < 5
         Document.objects.update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
         assert sweep(Document) == 1
-    pipeline.ingest(document.pk, takes_turns=True)
+    ingestion.ingest(document.pk, takes_turns=True)
     document.refresh_from_db()
     assert (document.status, document.attempts) == (Document.Status.READY, 2)
     assert before.items() <= versions().items()

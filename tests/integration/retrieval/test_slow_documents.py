@@ -9,9 +9,9 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from retrieval.ingest import pipeline, submission, turns
-from retrieval.jobs import job
-from retrieval.jobs.sweep import sweep
+from retrieval.documents import ingestion, submission, turns
+from retrieval.infrastructure import job
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Collection, Document
 from tests.support import bombs
 
@@ -30,7 +30,7 @@ def submit(collection: Collection, name: str, data: bytes) -> Document:
 
 
 def read(document: Document) -> Document:
-    pipeline.ingest(document.pk, takes_turns=True)
+    ingestion.ingest(document.pk, takes_turns=True)
     document.refresh_from_db()
     return document
 
@@ -93,7 +93,7 @@ def test_the_end_of_a_turn_calls_the_next(collection: Collection, monkeypatch: p
 
 
 def test_much_text_takes_a_turn_too(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "QUICK_CHARACTERS", 100)
+    monkeypatch.setattr(ingestion, "QUICK_CHARACTERS", 100)
     other = another_is_slow(collection, seconds=1)
     document = read(submit(collection, "long.txt", b"Many words stand here. " * 10))
     assert (document.status, document.error) == (Document.Status.PENDING, turns.WAITING)
@@ -111,7 +111,7 @@ def test_a_file_of_too_many_passages_is_rejected(collection: Collection, setting
 def sent_for(document: Document, *, waiting_seconds: float = 10) -> str:
     """The source of what a worker reads when it is sent for the document, all having waited so long."""
     Document.objects.filter(status="pending").update(updated_at=timezone.now() - timedelta(seconds=waiting_seconds))
-    read = pipeline.ingest(document.pk, takes_turns=True)
+    read = ingestion.ingest(document.pk, takes_turns=True)
     return read.source if read is not None else ""
 
 
@@ -131,7 +131,7 @@ def test_a_large_file_that_waits_long_is_not_passed(collection: Collection) -> N
     small = submit(collection, "small.txt", b"Few words.")
     Document.objects.filter(pk=large.pk).update(updated_at=timezone.now() - timedelta(minutes=11))
     Document.objects.filter(pk=small.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
-    read = pipeline.ingest(small.pk, takes_turns=True)
+    read = ingestion.ingest(small.pk, takes_turns=True)
     assert read is not None
     assert read.source == large.source
 
@@ -150,7 +150,7 @@ def test_what_a_command_submits_is_left_to_it(collection: Collection) -> None:
 def test_a_message_for_another_never_leaves_a_document_behind(collection: Collection) -> None:
     first, second = (submit(collection, name, b"# A\n\nWords.") for name in ("first.md", "second.md"))
     Document.objects.filter(pk=first.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
-    assert [pipeline.ingest(pk, takes_turns=True) for pk in (second.pk, first.pk)] == [first, second]
+    assert [ingestion.ingest(pk, takes_turns=True) for pk in (second.pk, first.pk)] == [first, second]
 
 
 def test_a_message_spent_on_waiting_calls_for_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from retrieval.drafts.copying import copy_documents
+from retrieval.context import Passage
+from retrieval.documents.drafts.copying import copy_documents
+from retrieval.infrastructure.recent import Recent
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
-from retrieval.resilience.recent import Recent
-from retrieval.search.context import Passage
-from retrieval.search.passages import load_passages
+from retrieval.search.passage_rows import load_passages
 from retrieval.tables import candidates
 from retrieval.tables.answering import answer_from_tables
-from retrieval.tables.types import Operation, TableResult
+from retrieval.tables.results import Operation, TableResult
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db

@@ -13,8 +13,8 @@ from django.db import connection
 from django.test import RequestFactory
 from django.utils import timezone
 
+from ragsite.accounts import sign_in_limits
 from ragsite.models import SignInCount
-from ragsite.sign_in import limits
 from tests.integration.sign_in.conftest import basic, form
 
 pytestmark = pytest.mark.django_db
@@ -76,13 +76,13 @@ def test_the_right_password_begins_the_count_again(client, ada):
 def test_the_refusal_ends_with_its_window(client, ada):
     fail(client, 10)
     assert basic(client, "ada", RIGHT).status_code == 429
-    SignInCount.objects.update(since=timezone.now() - limits.WINDOW - timedelta(seconds=1))
+    SignInCount.objects.update(since=timezone.now() - sign_in_limits.WINDOW - timedelta(seconds=1))
     assert basic(client, "ada", RIGHT).status_code == 200
 
 
 def test_an_address_that_tries_many_accounts_is_refused_for_all_but_those_it_is_known_for(client, ada):
     assert basic(client, "ada", RIGHT).status_code == 200
-    for number in range(limits.ADDRESS_FAILURES):
+    for number in range(sign_in_limits.ADDRESS_FAILURES):
         fail(client, 1, name=f"guess{number}")
     assert basic(client, "guess", "wrong").status_code == 429
     assert basic(client, "ada", RIGHT).status_code == 200
@@ -91,13 +91,13 @@ def test_an_address_that_tries_many_accounts_is_refused_for_all_but_those_it_is_
 
 def test_an_account_that_is_attacked_from_everywhere_is_slowed_where_it_is_unknown_and_never_refused(client, ada):
     assert basic(client, "ada", RIGHT, "192.0.2.1").status_code == 200
-    for number in range(limits.ACCOUNT_FAILURES):
+    for number in range(sign_in_limits.ACCOUNT_FAILURES):
         fail(client, 1, address=f"198.51.100.{number}")
     fail(client, 1, address="198.51.100.101")
     slowed = basic(client, "ada", "wrong", "198.51.100.102")
     assert (slowed.status_code, slowed["Retry-After"]) == (429, "5")
     assert basic(client, "ada", RIGHT, "192.0.2.1").status_code == 200
-    SignInCount.objects.filter(kind="account").update(admitted_at=timezone.now() - limits.ACCOUNT_PAUSE)
+    SignInCount.objects.filter(kind="account").update(admitted_at=timezone.now() - sign_in_limits.ACCOUNT_PAUSE)
     assert basic(client, "ada", RIGHT, "198.51.100.103").status_code == 200
 
 
@@ -136,11 +136,11 @@ def test_what_was_typed_is_not_kept_and_what_is_old_is_forgotten(client, ada):
     fail(client, 1, name="my secret password")
     assert basic(client, "ada", RIGHT).status_code == 200
     assert "secret" not in str(list(SignInCount.objects.values()))
-    SignInCount.objects.update(since=timezone.now() - limits.WINDOW)
-    assert limits.forget_old() == 3
+    SignInCount.objects.update(since=timezone.now() - sign_in_limits.WINDOW)
+    assert sign_in_limits.forget_old() == 3
     assert [row.kind for row in SignInCount.objects.all()] == ["known"]
-    SignInCount.objects.update(since=timezone.now() - limits.KNOWN_FOR)
-    assert limits.forget_old() == 1
+    SignInCount.objects.update(since=timezone.now() - sign_in_limits.KNOWN_FOR)
+    assert sign_in_limits.forget_old() == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -167,9 +167,9 @@ def test_sixteen_wrong_passwords_at_once_are_hashed_one_at_a_time(ada, hashes, m
 
 
 def test_who_waits_too_long_for_a_hash_is_told_to_come_back(client, ada, hashes, monkeypatch):
-    monkeypatch.setattr(limits, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(sign_in_limits, "WAIT_SECONDS", 0.01)
     hashes.reset()
-    with limits.hashing_slot():
+    with sign_in_limits.hashing_slot():
         program, person = basic(client, "ada", RIGHT), form(client, "ada", RIGHT)
     assert (program.status_code, program["Retry-After"]) == (503, "2")
     assert "Too many people" in program.json()["detail"]
@@ -182,17 +182,17 @@ def test_who_waits_too_long_for_a_hash_is_told_to_come_back(client, ada, hashes,
 def test_who_signed_in_here_before_does_not_wait_behind_strangers_and_who_floods_is_refused(
     client, ada, hashes, monkeypatch
 ):
-    monkeypatch.setattr(limits, "WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(limits, "BUSY_TRIES", 12)
+    monkeypatch.setattr(sign_in_limits, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(sign_in_limits, "BUSY_TRIES", 12)
     assert basic(client, "ada", RIGHT).status_code == 200
-    with limits.hashing_slot():
+    with sign_in_limits.hashing_slot():
         assert {basic(client, "ada", RIGHT).status_code for _ in range(12)} == {200}
         # Tries that were not looked at count too: for the account with the address, and for the address.
         assert [basic(client, "ada", RIGHT, THERE).status_code for _ in range(11)] == [503] * 10 + [429]
         assert [basic(client, f"guess{n}", "wrong", THERE).status_code for n in range(3)] == [503, 503, 429]
     assert basic(client, "guess", "wrong", THERE).status_code == 429
     assert basic(client, "guess", "wrong", "198.51.100.10").status_code == 401
-    with limits.hashing_slot(is_known=True):
+    with sign_in_limits.hashing_slot(is_known=True):
         assert basic(client, "ada", RIGHT).status_code == 503
     assert basic(client, "ada", RIGHT).status_code == 200
 
@@ -201,14 +201,14 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
     """Ten guesses sent at once are not ten free guesses."""
     settings.SIGN_IN_FAILURES = 1
     request = RequestFactory().post("/", REMOTE_ADDR=HERE)
-    caller = limits.caller_of(request, "ada")
-    real = limits.hashing_slot
+    caller = sign_in_limits.caller_of(request, "ada")
+    real = sign_in_limits.hashing_slot
 
     def slot_after_anothers_failure(*, is_known):
-        limits.count_failure(caller)
+        sign_in_limits.count_failure(caller)
         return real(is_known=is_known)
 
-    monkeypatch.setattr(limits, "hashing_slot", slot_after_anothers_failure)
+    monkeypatch.setattr(sign_in_limits, "hashing_slot", slot_after_anothers_failure)
     hashes.reset()
     with pytest.raises(ValidationError, match="Too many failed attempts"):
         authenticate(request, username="ada", password=RIGHT)

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from ragsite.accounts import sign_in_limits
 from ragsite.models import SignInCount
-from ragsite.sign_in import limits
 from tests.integration.sign_in.conftest import token
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +16,7 @@ THERE = "198.51.100.9"
 
 @pytest.mark.parametrize("path", ["/api/v1/conversations/", "/v1/models", "/mcp"])
 def test_an_address_with_many_wrong_tokens_is_refused_before_the_lookup(client, key, path):
-    for number in range(limits.TOKEN_FAILURES):
+    for number in range(sign_in_limits.TOKEN_FAILURES):
         assert token(client, f"guess{number}", path=path).status_code == 401
     with CaptureQueriesContext(
         connection,
@@ -30,7 +30,7 @@ def test_an_address_with_many_wrong_tokens_is_refused_before_the_lookup(client, 
 
 
 def test_both_protocols_count_together_and_other_addresses_go_on(client, key):
-    for number in range(limits.TOKEN_FAILURES):
+    for number in range(sign_in_limits.TOKEN_FAILURES):
         token(client, "wrong", path="/v1/models" if number % 2 else "/api/v1/conversations/")
     assert token(client, key).status_code == 429
     assert token(client, key, THERE).status_code == 200
@@ -39,7 +39,7 @@ def test_both_protocols_count_together_and_other_addresses_go_on(client, key):
 
 def test_a_token_that_was_right_here_goes_on_when_a_neighbour_sends_wrong_ones(client, key):
     assert token(client, key).status_code == 200
-    for _ in range(limits.TOKEN_FAILURES):
+    for _ in range(sign_in_limits.TOKEN_FAILURES):
         token(client, "wrong")
     assert token(client, "wrong").status_code == 429
     assert token(client, key).status_code == 200

@@ -13,10 +13,10 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from retrieval.jobs.sweep import sweep
+from retrieval.infrastructure.sweep import sweep
 from retrieval.models import Collection, Document, SourceItem, SourceRun
-from retrieval.sources.runs import RunRefused, request_run, sync
 from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.sync_runs import RunRefused, request_run, sync
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
 

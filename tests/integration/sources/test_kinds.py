@@ -13,8 +13,8 @@ import pytest
 
 from retrieval.models import Collection, Document, SourceRun
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.runs import sync
 from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.sync_runs import sync
 from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
 
 pytestmark = pytest.mark.django_db

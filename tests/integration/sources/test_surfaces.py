@@ -12,11 +12,11 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from ragsite.models import AuditEntry
-from retrieval.drafts import lifecycle
+from retrieval.documents.drafts import lifecycle
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document, Source, SourceRun
-from retrieval.rights.key_limits import Scope
 from retrieval.sources.options import all_options
-from retrieval.sources.runs import sync
+from retrieval.sources.sync_runs import sync
 from tests.support.keys import key_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
 

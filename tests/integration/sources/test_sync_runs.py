@@ -15,16 +15,16 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from retrieval.drafts import lifecycle
+from retrieval.documents.drafts import lifecycle
+from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.submission import submit
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
-from retrieval.sources import comparing, runs
+from retrieval.sources import comparing, sync_runs
 from retrieval.sources.kinds.local_files import FolderConnector
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.runs import sync
 from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.sync_runs import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -106,25 +106,25 @@ def test_a_long_run_is_handed_back_and_goes_on(source: Source, monkeypatch: pyte
     monkeypatch.setattr(comparing, "WORKING_SECONDS", -1.0)
     run = run_once(source)
     assert (run.status, run.added, run.attempts) == ("waiting", 1, 0)
-    assert numbers(runs.finish_in_process(run)) == (10, 0, 0, 0, 0)
+    assert numbers(sync_runs.finish_in_process(run)) == (10, 0, 0, 0, 0)
 
 
 def test_a_lost_lease_writes_nothing(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = runs.request_run(source)
+    run = sync_runs.request_run(source)
     fetch = FolderConnector.fetch
 
     def paused_meanwhile(self: Any, item: Any, validators: Any) -> Any:
-        runs.pause(source)
+        sync_runs.pause(source)
         return fetch(self, item, validators)
 
     monkeypatch.setattr(FolderConnector, "fetch", paused_meanwhile)
     assert sync(run.pk) is None
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
-    assert runs.request_due() == 0
-    runs.resume(source)
-    assert runs.request_due() == 1
-    assert runs.request_due() == 0
+    assert sync_runs.request_due() == 0
+    sync_runs.resume(source)
+    assert sync_runs.request_due() == 1
+    assert sync_runs.request_due() == 0
 
 
 # Items and documents -------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_a_collection_with_a_draft_is_left_alone(source: Source, collection: Col
 @pytest.mark.parametrize("with_documents", [False, True])
 def test_a_deleted_source_keeps_or_removes_its_documents(source: Source, with_documents: bool) -> None:
     run_once(source)
-    assert runs.delete(source, with_documents=with_documents) == (10 if with_documents else 0)
+    assert sync_runs.delete(source, with_documents=with_documents) == (10 if with_documents else 0)
     assert Document.objects.filter(origin=None).count() == (0 if with_documents else 10)
     assert not SourceItem.objects.exists()
 
@@ -311,23 +311,23 @@ def test_a_redirect_into_the_own_network_is_refused(
 
 
 def test_the_schedule_begins_what_is_due(source: Source) -> None:
-    assert runs.request_due() == 1
+    assert sync_runs.request_due() == 1
     source.refresh_from_db()
     assert source.next_run_at is not None
     assert timedelta(minutes=59) < source.next_run_at - timezone.now() <= timedelta(minutes=60)
-    assert runs.request_due() == 0
-    with pytest.raises(runs.RunRefused):
-        runs.request_run(source)
+    assert sync_runs.request_due() == 0
+    with pytest.raises(sync_runs.RunRefused):
+        sync_runs.request_run(source)
     [run] = source.runs.all()
     sync(run.pk)
     Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
-    assert runs.request_due() == 1
+    assert sync_runs.request_due() == 1
 
 
 def test_only_so_many_runs_are_under_way_at_once(source: Source, collection: Collection, shelf: FolderRemote) -> None:
-    other = runs.request_run(make_source(collection, "folder", shelf.options, name="Other"))
+    other = sync_runs.request_run(make_source(collection, "folder", shelf.options, name="Other"))
     SourceRun.objects.filter(pk=other.pk).update(status="running", heartbeat_at=timezone.now())
-    run = runs.request_run(source)
+    run = sync_runs.request_run(source)
     assert sync(run.pk, takes_turns=True) is None
     run.refresh_from_db()
     assert (run.status, run.attempts, run.retry_at is not None) == ("waiting", 0, True)

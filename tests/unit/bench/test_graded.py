@@ -17,7 +17,7 @@ from bench.answers.graded import (
     run_graded,
 )
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.sets.expectations import Expectations
+from evaluation.expectations import Expectations
 
 LEAVE = {
     "id": "a-1",

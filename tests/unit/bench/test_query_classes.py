@@ -19,7 +19,7 @@ from bench.classification.measures import (
     read_labelled_questions,
 )
 from evaluation.exceptions import UnreadableTestSet
-from retrieval.ranking.classification import classify
+from retrieval.search.classification import classify
 from retrieval.types import Classification, QueryClass
 
 ROW = {"question": "opening hours", "class": "default", "language": "english", "split": "tuning"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.output.machinery import MachineryStream
+from chat.answering.machinery import MachineryStream
 
 CALL = '{"name": "ask_tables", "arguments": {"question": "How many?"}}'
 

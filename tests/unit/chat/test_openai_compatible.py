@@ -10,10 +10,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from chat.answering import completion_client
+from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
+from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.generators import completion_client
-from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
-from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import PartialAnswer
 from chat.types import ContextSource, Usage
 from retrieval.exceptions import ImproperModel

@@ -9,10 +9,10 @@ from datetime import date
 import numpy as np
 import pytest
 
+from chat.answering.citations import quoted
+from chat.answering.filtered_stream import OutputStream
+from chat.answering.prompts import Prompt, compose
 from chat.exceptions import AnswerWithheld
-from chat.generators.prompts import Prompt, compose
-from chat.grounding.citations import quoted
-from chat.output.stream import OutputStream
 from tests.support.contexts import source
 
 TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good.example/a\n    indented = 1\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chat.composing.passage import LONGEST_BLOCK, LONGEST_PROSE
+from chat.answering.evidence import Evidence
+from chat.answering.extractive import Quotation, quote
+from chat.answering.passage import LONGEST_BLOCK, LONGEST_PROSE
 from chat.exceptions import NoAnswer
-from chat.generators.extractive import Quotation, quote
-from chat.grounding.evidence import Evidence
 from chat.types import ContextSource
 from tests.support.contexts import source
 

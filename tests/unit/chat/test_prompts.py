@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.generators import prompts
-from chat.generators.prompts import Prompt, compose, estimated_tokens
-from chat.grounding.citations import keep_known_markers
+from chat.answering import prompts
+from chat.answering.citations import keep_known_markers
+from chat.answering.prompts import Prompt, compose, estimated_tokens
 from chat.types import ContextSource
 from retrieval.types import Turn
 from tests.support.contexts import source

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from chat.grounding.citations import find_markers
+from chat.answering.citations import find_markers
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.rendering import Lines, StreamedMarkdown, answer_html, streamed_html

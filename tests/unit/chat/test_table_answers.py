@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chat.tables.rendering import MOST_ROWS, fill_in_markers, render_result
-from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
+from chat.answering.computed_text import MOST_ROWS, fill_in_markers, render_result
+from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 
 
 def row(place: int, *cells: tuple[str, str, str]) -> ResultRow:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.sets.expectations import Expectations, Grade, clean_lines, grade
+from evaluation.expectations import Expectations, Grade, clean_lines, grade
 
 
 def points(text: str, *must: str, must_not: tuple[str, ...] = (), longest: int | None = None, **others: bool) -> int:

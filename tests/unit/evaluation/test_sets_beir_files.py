@@ -9,9 +9,9 @@ import zipfile
 import pytest
 
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.expectations import Expectations
 from evaluation.sets import beir_files
 from evaluation.sets.beir_files import read_archive, read_questions
-from evaluation.sets.expectations import Expectations
 
 QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "text": "Who?", "answer": "Nobody."}\n'
 QRELS = b"query-id\tcorpus-id\tscore\nq1\tpump.md\t2\n2\thours.md\t1\nq1\tvalve.md\t0\nq9\tvalve.md\t1\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ragsite.accounts.providers.claims import Claims, read_claims, saml_claims, wanted_groups
+from ragsite.accounts.claims import Claims, read_claims, saml_claims, wanted_groups
 
 
 def read(userinfo: dict[str, Any], id_token: dict[str, Any] | None = None, **options: Any) -> Claims:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.experiments.assignment import Arm, assign, pseudonym
+from evaluation.models.arms import Arm, assign, pseudonym
 
 SUBJECTS = [f"visitor:{number:032x}" for number in range(20_000)]
 

@@ -8,8 +8,8 @@ import pytest
 
 from retrieval.tables.computing import compute
 from retrieval.tables.grammar import read_question
-from retrieval.tables.known import KnownTable
-from retrieval.tables.types import Operation
+from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.results import Operation
 from tests.support.tables import known_table
 
 STAFF = known_table(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.ingest.extraction import extract
-from retrieval.tables.reading import find_pipe_tables, read_tables
+from retrieval.documents.extraction import extract
+from retrieval.tables.table_reading import find_pipe_tables, read_tables
 from tests.support.tables import read_table
 
 HOURS = """# Library

@@ -3,8 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.text.blocks import Block, BlockKind, find_blocks
-from retrieval.text.blocks.items import find_header, read_cells, split_items
+from retrieval.text.block import Block, BlockKind
+from retrieval.text.block_items import find_header, read_cells, split_items
+from retrieval.text.finding import find_blocks
 
 STEPS = """Do this:
 

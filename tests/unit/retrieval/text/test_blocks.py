@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.ingest.extraction import extract
-from retrieval.text.blocks import Block, BlockKind, find_blocks
-from retrieval.text.blocks.block import from_rows, rows_touching
+from retrieval.documents.extraction import extract
+from retrieval.text.block import Block, BlockKind, from_rows, rows_touching
+from retrieval.text.finding import find_blocks
 
 
 def blocks_of(source: str, filename: str = "a.md") -> tuple[str, list[Block]]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from retrieval.ingest.extraction import extract
+from retrieval.documents.extraction import extract
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.pdf_drawing import find_words, keep_letters
 from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page

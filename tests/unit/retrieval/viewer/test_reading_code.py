@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.sandbox import JobLimits
+from retrieval.documents.sandbox import JobLimits
 from retrieval.viewer import code
 from retrieval.viewer.code import colour_in_sandbox, colour_source, render_lines
 

@@ -3,8 +3,8 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from retrieval.ingest.extraction.plain import parse_front_matter, parse_structure
-from retrieval.viewer.markdown import RenderedMarkdown, render_document
+from retrieval.documents.extraction.plain import parse_front_matter, parse_structure
+from retrieval.viewer.markdown_page import RenderedMarkdown, render_document
 
 HOSTILE = """# <img src=x onerror=alert(1)> title
 

@@ -1,0 +1,366 @@
+"""Approved answers: which one answers a question, what became of the passages it cites, and who is told.
+
+A question gets an approved answer when it is one of its wordings, but for capitals and punctuation, or when it is very
+like one: by the cosine of the two questions, the same question word, and the same numbers and codes. docs/quality.md
+has how often that is right.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import DatabaseError, transaction
+from django.db.models import Count, Max, Q, QuerySet, Value
+from django.db.models.functions import StrIndex
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from pgvector.django import CosineDistance
+
+from chat.answering.citations import find_markers
+from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
+from chat.types import Approval, Completed, ContextSource, Searched, VerifiedCitation
+from retrieval import conf
+from retrieval.context import AssembledContext, ContextBlock
+from retrieval.exceptions import RetrievalError
+from retrieval.index.closeness import current_calibration
+from retrieval.index.encoding import encode_query
+from retrieval.infrastructure.servers import give_connections_back
+from retrieval.infrastructure.sweep import sweeping
+from retrieval.models import Chunk, DocumentText
+from retrieval.rights import restrict
+from retrieval.search.passage_rows import load_passages
+from retrieval.search.trace import SearchTrace
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, Turn
+
+logger = logging.getLogger(__name__)
+
+NAME = "approved"
+"""The generator, and in place of a search method what found the answer."""
+
+# Of the nearest wordings so many are looked at: the asker may not read the sources of the first.
+MOST_CANDIDATES = 5
+# A later question of a conversation with so few words seldom stands alone: only its very wording counts.
+FEW_WORDS = 5
+STREAMED_CHARACTERS = 120
+
+_PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
+
+
+def version_of(collections: Iterable[int]) -> list[Any]:
+    """Changes when an approved answer of these collections is added, changed or withdrawn."""
+    changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
+    return [str(value) for value in changed.values()]
+
+
+def settled(questions: Iterable[str]) -> frozenset[str]:
+    """Those of the questions, normalized, that an approved answer is given to, or that a passage was given."""
+    asked = {normalize(question) for question in questions}
+    given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
+    found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
+    edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
+    for wordings in edited.values_list("canonical_questions", flat=True):
+        found |= asked.intersection(map(normalize, wordings))
+    return frozenset(found)
+
+
+# What is answered ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An approved answer as it is streamed."""
+
+    searched: Searched
+    completed: Completed
+
+    def split_text(self) -> Iterator[str]:
+        """The text in pieces; a marker, which holds no white space, is never split."""
+        return (match.group() for match in _PIECE.finditer(self.completed.text))
+
+
+def find_given(question: str, filters: SearchFilters, history: Sequence[Turn] = ()) -> Given | None:
+    """The approved answer to the question, for one who may read all of its sources; None without one.
+
+    One whose sources are not what they were is flagged, and not given. A database that does not answer is left to the
+    search to report.
+    """
+    try:
+        for approved, likeness in _candidates(question, filters, history):
+            if (sources := _sources(approved, filters)) is not None:
+                return _give(approved, question, sources, likeness)
+    except DatabaseError as error:
+        logger.warning("Approved answers were not looked up: %s", error)
+    finally:
+        # This thread belongs to a pool: what it leaves open stays open.
+        give_connections_back()
+    return None
+
+
+def _candidates(
+    question: str, filters: SearchFilters, history: Sequence[Turn]
+) -> Iterator[tuple[ApprovedAnswer, float]]:
+    """Approved answers to the question, the likest first, each with its likeness of at most 1."""
+    asked = normalize(question)
+    wordings = ApprovedQuestion.objects.filter(
+        approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
+    ).select_related("approved__approved_by")
+    if not wordings.exists():
+        return
+    exact = list(wordings.filter(normalized=asked).order_by("-approved__approved_at", "pk"))
+    yield from ((wording.approved, 1.0) for wording in exact)
+    if history and len(asked.split()) <= FEW_WORDS:
+        return
+    calibration = current_calibration()
+    if calibration is None:
+        return
+    try:
+        vector = encode_query(question)
+    except RetrievalError as error:
+        logger.warning("A question was compared with approved ones by its words alone: %s", error)
+        return
+    known = {wording.pk for wording in exact}
+    for wording in nearest(wordings, vector)[:MOST_CANDIDATES]:
+        likeness = calibration.likeness(1.0 - wording.distance)
+        if likeness >= LEAST_LIKENESS and wording.pk not in known and ask_alike(question, wording.text):
+            yield wording.approved, min(1.0, likeness)
+
+
+def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
+    """The wordings with their cosine ``distance`` from a unit vector of the site's embedder, the nearest first."""
+    of_embedder = wordings.filter(embedder=conf.embedder().name, embedding__isnull=False)
+    return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
+
+
+def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
+    """The approved answer's sources as they stand now; None when one of them has changed or may not be read."""
+    found: dict[int, tuple[int, int, str]] = {}
+    for source in approved.sources.all():
+        at = locate(source)
+        if at is None:
+            approved.raise_flag(ApprovedAnswer.Flag.CHANGED if source.document_id else ApprovedAnswer.Flag.GONE)
+            return None
+        holding = Chunk.objects.filter(
+            document=source.document_id, collection__in=filters.collections, start__lte=at, end__gt=at
+        )
+        chunk = restrict(holding, filters).order_by("ordinal").values_list("pk", flat=True).first()
+        if chunk is None:
+            return None
+        found[source.marker] = chunk, at, source.quote
+    passages = load_passages(chunk for chunk, _at, _quote in found.values())
+    if any(chunk not in passages for chunk, _at, _quote in found.values()):
+        return None
+    return tuple(
+        ContextSource(
+            marker,
+            ContextBlock(
+                best=passages[chunk],
+                passages=(passages[chunk],),
+                content=quote,
+                start=at,
+                end=at + len(quote),
+                score=1.0,
+                tokens=passages[chunk].token_count,
+                blocks=passages[chunk].blocks,
+            ),
+        )
+        for marker, (chunk, at, quote) in sorted(found.items())
+    )
+
+
+def locate(source: ApprovedSource) -> int | None:
+    """Where the cited words begin in their document's text; None when they are not there any more."""
+    text = DocumentText.objects.filter(pk=source.document_id).annotate(at=StrIndex("text", Value(source.quote)))
+    at = text.values_list("at", flat=True).first()
+    return at - 1 if at else None
+
+
+def _give(approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float) -> Given:
+    blocks = {source.marker: source.block for source in sources}
+    citations = tuple(
+        VerifiedCitation(
+            marker=marker.number,
+            passage=blocks[marker.number].best,
+            quote=blocks[marker.number].content,
+            start=blocks[marker.number].start,
+            end=blocks[marker.number].end,
+            marker_start=marker.start,
+            marker_end=marker.end,
+        )
+        for marker in find_markers(approved.text)
+        if marker.number in blocks
+    )
+    trace = SearchTrace(
+        question=question,
+        query=question,
+        query_class=QueryClass.DEFAULT,
+        rule="",
+        search_method=NAME,
+        profile="",
+        weights=RetrieverWeights(vector=1.0, lexical=0.0),
+        depth=0,
+        top_k=0,
+        rrf_k=0,
+        score_threshold=None,
+        retrievers=(),
+        rerank=None,
+        reformulation=None,
+        candidates=(),
+        timings_ms={},
+    )
+    context = AssembledContext(tuple(blocks.values()), {})
+    return Given(
+        Searched(sources, context, trace, evidence={"likeness": round(likeness, 4)}),
+        Completed(
+            text=approved.text,
+            citations=citations,
+            refused=approved.kind == ApprovedAnswer.Kind.OUT_OF_SCOPE,
+            generator=NAME,
+            approval=approval_of(approved),
+        ),
+    )
+
+
+def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
+    """Who vouches for it; None for no approved answer. An address is cut at its @."""
+    if approved is None or approved.approved_at is None:
+        return None
+    person = approved.approved_by
+    name = person.get_full_name() or person.get_username().partition("@")[0] if person else _("a former curator")
+    return Approval(approved.pk, name, timezone.localdate(approved.approved_at))
+
+
+# What a curator saves -----------------------------------------------------------------------------------------------
+
+
+def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
+    """Have the approved answer found by its question and by these wordings of it."""
+    wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
+    with transaction.atomic():
+        approved.questions.exclude(normalized__in=wanted).delete()
+        known = set(approved.questions.values_list("normalized", flat=True))
+        fresh = [
+            ApprovedQuestion(approved=approved, text=text, normalized=normalized)
+            for normalized, text in wanted.items()
+            if normalized not in known
+        ]
+        ApprovedQuestion.objects.bulk_create(fresh)
+        # Earlier answers to the same question serve no more.
+        approved.save(update_fields=["updated_at"])
+    embed_wordings(approved.questions.all())
+
+
+def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
+    """Make the vectors that the site's embedder has not made yet; one that does not answer is asked again later."""
+    try:
+        name = conf.embedder().name
+        for wording in wordings.exclude(embedder=name, embedding__isnull=False):
+            wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
+            wording.save(update_fields=["embedding", "embedder"])
+            # Earlier answers to such questions serve no more.
+            ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
+    except RetrievalError as error:
+        logger.warning("Wordings of approved questions have no vectors yet: %s", error)
+
+
+def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
+    """Have the approved answer cite these passages, given with their markers, and no others."""
+    rows = []
+    for marker, chunk in passages:
+        text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)
+        rows.append(
+            ApprovedSource(
+                approved=approved,
+                marker=marker,
+                document_id=chunk.document_id,
+                document_title=str(chunk.document)[:500],
+                quote=chunk.content,
+                text_version=_text_version(text),
+            )
+        )
+    with transaction.atomic():
+        approved.sources.all().delete()
+        ApprovedSource.objects.bulk_create(rows)
+
+
+def approve(approved: ApprovedAnswer, by: Any) -> None:
+    """Have it given to readers, from now on."""
+    approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
+    approved.flag, approved.flagged_at, approved.told_at = "", None, None
+    approved.save()
+
+
+def _text_version(text: DocumentText) -> str:
+    return f"{text.content_hash}:{text.recipe}"
+
+
+# What has to be looked at -------------------------------------------------------------------------------------------
+
+
+@receiver(post_save, sender=Feedback, dispatch_uid="chat.flag_unhelpful")
+def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
+    if not instance.helpful and instance.answer.approved is not None:
+        instance.answer.approved.raise_flag(ApprovedAnswer.Flag.UNHELPFUL)
+
+
+@receiver(sweeping, dispatch_uid="chat.look_after_approved")
+def _sweep(**_options: Any) -> None:
+    flag_changed()
+    tell_owners()
+    embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
+
+
+def flag_changed() -> None:
+    """Flag what has expired, and what cites words that are not in their document any more."""
+    approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
+        flag__in=ApprovedAnswer.WITHHELD_FLAGS
+    )
+    for expired in approved.filter(expires_on__lt=timezone.localdate()):
+        expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
+    sources = ApprovedSource.objects.filter(approved__in=approved).select_related("approved")
+    texts = DocumentText.objects.only("content_hash", "recipe").in_bulk(
+        [pk for pk in sources.values_list("document", flat=True) if pk is not None]
+    )
+    for source in sources:
+        text = texts.get(source.document_id) if source.document_id else None
+        if text is not None and _text_version(text) == source.text_version:
+            continue
+        if text is None or locate(source) is None:
+            source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
+        else:
+            source.text_version = _text_version(text)
+            source.save(update_fields=["text_version"])
+
+
+def tell_owners() -> int:
+    """Write to the owners of what was flagged since they were told last; returns how many mails were sent.
+
+    Without mail, or without an address, the admin's first page is where they see it.
+    """
+    told = 0
+    due = Q(flag="") | ~Q(told_at=None)
+    for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):
+        if settings.MAIL_IS_SENT and approved.owner is not None and approved.owner.email:
+            text = _("The approved answer to “%(question)s” has to be looked at: %(why)s.") % {
+                "question": approved.question,
+                "why": approved.get_flag_display(),
+            }
+            if approved.flag in ApprovedAnswer.WITHHELD_FLAGS:
+                text += " " + _("Until somebody approves it again, readers do not get it.")
+            try:
+                subject = settings.EMAIL_SUBJECT_PREFIX + _("An approved answer has to be looked at")
+                send_mail(subject, text, None, [approved.owner.email])
+            except OSError as error:
+                logger.warning("The owner of approved answer %d was not told: %s", approved.pk, error)
+                continue
+            told += 1
+        ApprovedAnswer.objects.filter(pk=approved.pk).update(told_at=timezone.now())
+    return told

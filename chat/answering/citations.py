@@ -1,0 +1,271 @@
+"""Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
+
+A model writes markers in many ways: split over two pieces of the stream, several in one bracket, with numbers of no
+source. What this module passes on are whole markers of sources that were given.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter, itemgetter
+
+from chat.answering.code_spans import PIECE_BREAK, blank, blank_code, context, find_code, settled, without
+from retrieval.text.sentences import split_sentences
+
+# No source has the number 0: what counts from there is somebody's code.
+MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
+_NUMBER = r"(?:source\s*)?\^?\d{1,3}"
+_NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
+NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
+# Only from the first blank on: else a long run of blanks is tried from each of them.
+_GROUP = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBERS_IN_BRACKETS}", re.IGNORECASE)
+_QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
+_MARKERS = re.compile(rf"(?:{MARKER.pattern})+")
+_WORD = re.compile(r"\w")
+_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
+_RULE = r"[ \t]*+\|(?=[ \t:|]*+-)[ \t:|-]*+$"
+_TABLE_HEAD = re.compile(rf"^[ \t]*+\|.*$(?=\n{_RULE})", re.MULTILINE)
+_TABLE_RULE = re.compile(rf"^{_RULE}", re.MULTILINE)
+_LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
+# The longest text that may still become a marker: "[source 12, source 13, ..." is given up after this many characters.
+_LONGEST_GROUP = 60
+# A stream that holds back or remembers more characters than these looks at them only now and then.
+_READ_EACH_TIME = 1000
+_OPEN_GROUP = re.compile(r"\[[\s\w^,;]*+\Z")
+
+
+def quoted(text: str) -> str:
+    """A document's text, in which no number in brackets can be taken for a marker; of the same length."""
+    return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
+
+
+def quote_for_answer(text: str) -> str:
+    """A document's text as an answer shows it: as :func:`quoted`, but what names no source anyway is as it was: code,
+    and the number 0.
+    """
+
+    def rewrite(match: re.Match[str]) -> str:
+        return match.group() if 0 in _numbers(match.group()) else quoted(match.group())
+
+    return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
+
+
+def remove_markers(text: str) -> str:
+    """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
+    return _outside_code(text, lambda prose: MARKER.sub("", prose))
+
+
+class MarkerStream:
+    """Passes streamed text on as :func:`keep_known_markers` does with the whole, however it is cut.
+
+    What may become a marker or code is held back: brackets that are open, backticks until their like comes or the
+    paragraph ends, and the last line of a block of code. Of what is held for long, a twentieth more has to come before
+    it is looked at again, so that the work stays proportional to the text.
+    """
+
+    def __init__(self, known: Collection[int]) -> None:
+        self._known = known
+        self._before = ""
+        self._held = ""
+        self._waiting: list[str] = []
+        self._waiting_characters = 0
+
+    def feed(self, piece: str) -> str:
+        """What can be shown after this piece; may be empty."""
+        self._waiting.append(piece)
+        self._waiting_characters += len(piece)
+        known_characters = len(self._before) + len(self._held)
+        if known_characters > _READ_EACH_TIME and self._waiting_characters * 20 < known_characters:
+            return ""
+        text = self._text()
+        cut = settled(text)
+        if cut == len(text):
+            group = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
+            cut = len(text[: group.start() if group else len(text)].rstrip(" \t"))
+        return self._show(text, max(cut, len(self._before)))
+
+    def close(self) -> str:
+        """What was held back, at the end of the stream."""
+        text = self._text()
+        return self._show(text, len(text))
+
+    def _text(self) -> str:
+        text = "".join([self._before, self._held, *self._waiting])
+        self._waiting, self._waiting_characters = [], 0
+        return text
+
+    def _show(self, text: str, upto: int) -> str:
+        begin = len(self._before)
+        self._before, self._held = context(text[:upto]), text[upto:]
+        return keep_known_markers(text, self._known, begin, upto)
+
+
+def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
+    """``text[begin:end]`` with every marker in the form ``[n]``, and those that name no known source removed with the
+    space before.
+
+    Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with a number 0, are no
+    markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
+    """
+
+    def rewrite(match: re.Match[str]) -> str:
+        group = match.group()
+        numbers = _numbers(group)
+        if 0 in numbers:
+            return group
+        kept = "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number in known)
+        return group[: len(group) - len(group.lstrip())] + kept if kept else ""
+
+    return _outside_code(
+        text,
+        lambda prose: _GROUP.sub(rewrite, prose),
+        lambda code: _QUOTED_NUMBERS.sub(r"[\1]", code),
+        begin,
+        end,
+    )
+
+
+def _numbers(group: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", group)]
+
+
+def _outside_code(
+    text: str,
+    rewrite_prose: Callable[[str], str],
+    rewrite_code: Callable[[str], str] = str,
+    begin: int = 0,
+    end: int | None = None,
+) -> str:
+    """``text[begin:end]``, its prose and its code each rewritten."""
+    end = len(text) if end is None else end
+    rewritten = []
+    for code in find_code(text):
+        first, last = (min(max(begin, at), end) for at in (code.start, code.end))
+        rewritten += [rewrite_prose(text[begin:first]), rewrite_code(text[first:last])]
+        begin = last
+    return "".join([*rewritten, rewrite_prose(text[begin:end])])
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """``text[start:end]`` of an answer is ``[number]``."""
+
+    number: int
+    start: int
+    end: int
+
+
+def find_markers(text: str) -> list[Marker]:
+    """The markers of an answer, in order."""
+    return [_marker(match) for match in MARKER.finditer(blank_code(text))]
+
+
+def _marker(match: re.Match[str]) -> Marker:
+    return Marker(int(match[1]), *match.span())
+
+
+@dataclass(frozen=True, slots=True)
+class CitedStatement:
+    """A part of an answer and the markers that speak for it."""
+
+    text: str
+    markers: list[Marker]
+
+
+def cited_statements(text: str) -> list[CitedStatement]:
+    """The answer's statements in order, each with its markers; where there is a statement, every marker has one.
+
+    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row.
+    Markers in a paragraph of their own speak for the last statement before them (a table or a piece of code), markers
+    before any statement for the first one.
+    """
+    statements: list[CitedStatement] = []
+    early: list[Marker] = []
+
+    def add_statement(start: int, end: int) -> None:
+        statement = text[start:end].strip()
+        if _WORD.search(statement):
+            statements.append(CitedStatement(statement, [*early] if not statements else []))
+
+    prose = blank_code(text)
+    for start, end in _pieces(text):
+        for match in MARKER.finditer(prose, start, end):
+            add_statement(start, match.start())
+            markers = statements[-1].markers if statements else early
+            markers.append(_marker(match))
+            start = match.end()
+        add_statement(start, end)
+    return statements
+
+
+@dataclass(slots=True)
+class CitedSentence:
+    """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
+
+    It ends before the markers behind it, those before its full stop aside; the sign of a list item is no part of it.
+    """
+
+    start: int
+    end: int
+    markers: tuple[int, ...] = ()
+
+
+def cited_sentences(text: str, *, spread: bool = True) -> list[CitedSentence]:
+    """The answer's sentences in order, list items and table rows among them.
+
+    Markers in or behind a sentence speak for it and, unless they are not to ``spread``, for those before it that have
+    none, back to the start of the paragraph, item or row. Markers in a paragraph of their own speak as if they stood at
+    the end of the one before.
+
+    Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
+    what it should cannot be told from its words.
+    """
+    blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
+    markers = blank_code(text)
+    prose = without(text, blocks)
+    for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
+        prose = left_out.sub(lambda match: blank(match.group()), prose)
+    prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
+    paragraphs: list[list[CitedSentence]] = []
+    for piece in _pieces(text):
+        sentences = [
+            CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
+            for start, end, _break in split_sentences(prose, *piece)
+            if _WORD.search(prose, start, end)
+        ]
+        if sentences:
+            paragraphs.append(sentences)
+        for group in _MARKERS.finditer(markers, *piece):
+            if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
+                _cite(paragraphs[-1], group.start(), _numbers(group.group()), spread)
+    return list(chain.from_iterable(paragraphs))
+
+
+def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int], spread: bool) -> None:
+    """Add the markers at an offset to the sentence there and, to ``spread`` them, to those right before it that have
+    none."""
+    last = max(0, bisect_right(sentences, at, key=attrgetter("start")) - 1)
+    first = last
+    while spread and first > 0 and not sentences[first - 1].markers:
+        first -= 1
+    for sentence in sentences[first : last + 1]:
+        sentence.markers = tuple(dict.fromkeys((*sentence.markers, *numbers)))
+
+
+def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether one of the spans, which are in order, begins in [start, end)."""
+    at = bisect_left(spans, start, key=itemgetter(0))
+    return at < len(spans) and spans[at][0] < end
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where the paragraphs, list items and table rows of an answer stand."""
+    begin = 0
+    for gap in PIECE_BREAK.finditer(text):
+        yield begin, gap.start()
+        begin = gap.end()
+    yield begin, len(text)

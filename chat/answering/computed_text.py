@@ -1,0 +1,267 @@
+"""What a computation over a table says, in Markdown: one sentence, then the rows that it rests on. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from chat.answering.citations import quote_for_answer
+from retrieval.tables.cells import read_quantity
+from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.table_reading import CAPTION_SEPARATOR
+from retrieval.tables.table_words import show_name, words_of_name
+
+# Stands in a line where the marker of a row's source belongs: the first of the line's rows has the first one.
+PLACE = "\ue000"
+MOST_ROWS = 25
+# Of what is counted, summed or averaged.
+_MOST_EXAMPLES = 5
+_SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
+_SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
+_PLAIN = re.compile(r"[-+]?[\d.,' \u00a0]+")
+_MARKS = re.compile(r"[\\`*_\[\]<|]")
+_PHRASES = {
+    "en": {
+        "look_up": "The {column} of {name} is {value}",
+        "look_up_all": "The {column} of all {matched} rows{where} is {value}",
+        "only": "{name} is the only one of {total} rows{where}",
+        "count": "There are {matched} rows{where}, of {total} in the table",
+        "count_all": "The table has {value} rows",
+        "distinct": "{matched} rows{where} have {value} different values of {column}",
+        "none": "There is no row{where}, of {total} in the table",
+        "rows": "Rows of the table {caption}{where}",
+        "most": "Of {matched} rows{where}, {name} has the highest {column}: {value}",
+        "least": "Of {matched} rows{where}, {name} has the lowest {column}: {value}",
+        "is_most": "The highest {column} of {matched} rows{where} is {value} ({name})",
+        "is_least": "The lowest {column} of {matched} rows{where} is {value} ({name})",
+        "sum": "The {column} of {matched} rows{where} is {value} in total",
+        "mean": "The mean {column} of {matched} rows{where} is {value}",
+        "more": "{name} has the higher {column}: {value}; {other} has {less}",
+        "less": "{name} has the lower {column}: {value}; {other} has {less}",
+        "next": "In the table, {name} comes right after the row{where}",
+        "previous": "In the table, {name} comes right before the row{where}",
+        "where": " where {conditions}",
+        "and": " and ",
+        "further": " and {count} more",
+        "yes": "yes",
+        "no": "no",
+    },
+    "nl": {
+        "look_up": "{column} van {name} is {value}",
+        "look_up_all": "{column} van alle {matched} rijen{where} is {value}",
+        "only": "{name} is de enige van {total} rijen{where}",
+        "count": "Er zijn {matched} rijen{where}, van de {total} in de tabel",
+        "count_all": "De tabel heeft {value} rijen",
+        "distinct": "{matched} rijen{where} hebben {value} verschillende waarden van {column}",
+        "none": "Er is geen rij{where}, van de {total} in de tabel",
+        "rows": "Rijen van de tabel {caption}{where}",
+        "most": "Van {matched} rijen{where} heeft {name} de hoogste waarde van {column}: {value}",
+        "least": "Van {matched} rijen{where} heeft {name} de laagste waarde van {column}: {value}",
+        "is_most": "De hoogste waarde van {column} van {matched} rijen{where} is {value} ({name})",
+        "is_least": "De laagste waarde van {column} van {matched} rijen{where} is {value} ({name})",
+        "sum": "{column} van {matched} rijen{where} is samen {value}",
+        "mean": "{column} van {matched} rijen{where} is gemiddeld {value}",
+        "more": "{name} heeft de hogere waarde van {column}: {value}; {other} heeft {less}",
+        "less": "{name} heeft de lagere waarde van {column}: {value}; {other} heeft {less}",
+        "next": "In de tabel komt {name} direct na de rij{where}",
+        "previous": "In de tabel komt {name} direct voor de rij{where}",
+        "where": " waar {conditions}",
+        "and": " en ",
+        "further": " en nog {count}",
+        "yes": "ja",
+        "no": "nee",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A line of the answer. It holds :data:`PLACE` once for each of ``rows``, in their order."""
+
+    text: str
+    rows: tuple[ResultRow, ...] = ()
+
+
+def render_result(result: TableResult, language: str) -> tuple[TableLine, ...]:
+    """The lines of the answer; an empty one parts the sentence from the table."""
+    return _Writer(result, _PHRASES.get(language, _PHRASES["en"])).write()
+
+
+def fill_in_markers(lines: Sequence[TableLine], marker_of: Callable[[ResultRow], str]) -> str:
+    """The answer, with the markers of its sources; ``marker_of`` may give an empty one."""
+    written = []
+    for line in lines:
+        text = line.text
+        for row in line.rows:
+            marker = marker_of(row)
+            text = text.replace(PLACE, f" {marker}" if marker else "", 1)
+        written.append(text)
+    return "\n".join(written)
+
+
+def show_cell(
+    cell: ResultCell, phrases: dict[str, str] | None = None, *, is_share: bool = False, is_markup: bool = False
+) -> str:
+    """The cell as the document has it, with its unit; a share below one as a percentage too."""
+    text = cell.text.strip()
+    if phrases and cell.kind == "boolean" and text in ("0", "1"):
+        return phrases["yes"] if text == "1" else phrases["no"]
+    if not text:
+        return "–"
+    if not _PLAIN.fullmatch(text):
+        return quote_for_answer(text) if is_markup else quote_for_answer(_escape(text))
+    number = read_quantity(text)
+    if is_share and number is not None:
+        return f"{text} ({100 * number.value:.1f} %)"
+    unit = _SIGNS.get(cell.unit, cell.unit)
+    return f"{text} {unit}" if unit else text
+
+
+class _Writer:
+    def __init__(self, result: TableResult, phrases: dict[str, str]) -> None:
+        self._result = result
+        self._phrases = phrases
+        self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
+
+    def write(self) -> tuple[TableLine, ...]:
+        match self._result.operation:
+            case Operation.COUNT | Operation.LIST | Operation.ROWS:
+                return self._with_rows()
+            case Operation.SUM | Operation.MEAN:
+                return (self._sentence(self._result.operation.value, value=self._total()), *self._table())
+            case Operation.COMPARE:
+                return (self._compare(),)
+            case Operation.NEXT | Operation.PREVIOUS:
+                return (self._sentence(self._result.operation.value, ends=True),)
+            case Operation.MOST | Operation.LEAST:
+                # Where the highest value itself is asked for, it names no row.
+                phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
+                return (self._sentence(phrase, ends=True),)
+        return self._look_up()
+
+    # Sentences -------------------------------------------------------------------------------------------------------
+
+    def _look_up(self) -> tuple[TableLine, ...]:
+        result = self._result
+        if len(result.rows) > 1:
+            return (self._sentence("look_up_all" if result.targets else "count"), *self._table())
+        return (self._sentence("look_up" if result.targets else "only", ends=True),)
+
+    def _with_rows(self) -> tuple[TableLine, ...]:
+        result = self._result
+        if result.operation is Operation.ROWS:
+            phrase = "rows"
+        elif not result.matched:
+            phrase = "none"
+        elif result.operation is Operation.COUNT and result.value != str(result.matched):
+            phrase = "distinct"
+        else:
+            phrase = "count" if result.conditions else "count_all"
+        return (self._sentence(phrase), *self._table())
+
+    def _compare(self) -> TableLine:
+        """The row that was asked for is the first."""
+        (first, second), target = self._result.rows[:2], self._result.targets[0]
+        numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
+        is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
+        text = self._say(
+            "more" if is_more else "less",
+            column=self._column(target),
+            name=self._name(first),
+            value=f"{self._cell(first, target)}{PLACE}",
+            other=self._name(second),
+            less=f"{self._cell(second, target)}{PLACE}",
+        )
+        return TableLine(f"{text}.", (first, second))
+
+    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> TableLine:
+        """With the first row's marker at its end; else a colon, when a table follows."""
+        result = self._result
+        known: dict[str, object] = {
+            "matched": result.matched,
+            "total": result.total,
+            "value": result.value,
+            "where": self._say("where", conditions=self._conditions()) if result.conditions else "",
+            "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
+        }
+        if result.rows:
+            known["name"] = self._name(result.rows[0])
+            if result.targets:
+                known["value"] = result.value or self._cell(result.rows[0], result.targets[0])
+        if result.targets:
+            known["column"] = self._column(result.targets[0])
+        text = self._say(phrase, **(known | values))
+        if ends:
+            return TableLine(f"{text}{PLACE}.", result.rows[:1])
+        return TableLine(f"{text}{':' if result.rows else '.'}")
+
+    def _total(self) -> str:
+        result = self._result
+        return self._with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
+
+    # The table -------------------------------------------------------------------------------------------------------
+
+    def _table(self) -> list[TableLine]:
+        result = self._result
+        if not result.rows:
+            return []
+        columns = [*range(result.name_columns), *self._varying_columns()]
+        lines = [TableLine("")]
+        lines.append(TableLine(self._row([self._column(at) for at in columns])))
+        lines.append(TableLine("|" + "---|" * len(columns)))
+        is_figure = result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
+        shown = result.rows[: _MOST_EXAMPLES if is_figure else MOST_ROWS]
+        for row in shown:
+            cells = [self._cell(row, at) for at in columns]
+            cells[-1] += PLACE
+            lines.append(TableLine(self._row(cells), (row,)))
+        if (further := result.matched - len(shown)) > 0:
+            lines += [TableLine(""), TableLine("…" + self._say("further", count=further))]
+        return lines
+
+    def _varying_columns(self) -> list[int]:
+        """What was asked for, and of the other columns those that differ from row to row."""
+        result = self._result
+        return [
+            at
+            for at in range(result.name_columns, len(result.columns))
+            if at in result.targets or len({row.cells[at].text for row in result.rows}) > 1
+        ]
+
+    # Parts -----------------------------------------------------------------------------------------------------------
+
+    def _say(self, phrase: str, **values: object) -> str:
+        return self._phrases[phrase].format(**values)
+
+    def _conditions(self) -> str:
+        return _escape(self._say("and").join(self._result.conditions))
+
+    def _name(self, row: ResultRow) -> str:
+        return self._cell(row, 0)
+
+    def _column(self, at: int) -> str:
+        return _escape(show_name(self._result.columns[at]))
+
+    def _cell(self, row: ResultRow, at: int) -> str:
+        return show_cell(row.cells[at], self._phrases, is_share=at in self._shares, is_markup=self._result.is_markup)
+
+    def _with_unit(self, number: str, cell: ResultCell) -> str:
+        unit = _SIGNS.get(cell.unit, cell.unit)
+        return f"{number} {unit}" if unit else number
+
+    def _is_share(self, at: int) -> bool:
+        """Whether all the cells lie between 0 and 1, in a column that says that it holds shares."""
+        if not _SHARES & set(words_of_name(self._result.columns[at])):
+            return False
+        numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
+        return bool(numbers) and all(number is not None and 0 <= number.value <= 1 for number in numbers)
+
+    @staticmethod
+    def _row(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str) -> str:
+    """Text in which nothing is taken for Markdown."""
+    return _MARKS.sub(lambda mark: f"\\{mark.group()}", text)

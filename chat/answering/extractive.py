@@ -1,0 +1,108 @@
+"""Answers in the documents' own words: the best passage, with the place that comes nearest to the question marked.
+
+Needs no model beside the embedder, invents nothing, and works offline. It cannot reason over what it finds; it declines
+when the documents probably do not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from chat.answering.citations import find_markers
+from chat.answering.evidence import Evidence, nearest_unit, places
+from chat.answering.passage import Excerpt, cut_excerpt
+from chat.answering.shown_passage import find_marked, render
+from chat.answering.units import QuotableUnit
+from chat.answering.words import stem_set
+from chat.exceptions import NoAnswer
+from chat.types import ContextSource, VerifiedCitation
+from retrieval.infrastructure.tracing import span
+
+NAME = "extractive"
+
+# A second passage is shown that comes as near to the question but for this much, and
+NEARLY_AS_CLOSE = 0.05
+# of whose words no more than this share stand in the first.
+SAME_WORDS = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """An answer's text, and its citations: each marks the place of its passage that is nearest to the question."""
+
+    text: str
+    citations: tuple[VerifiedCitation, ...]
+
+
+@span("composition")
+def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
+    """The best passage, and a second one that is nearly as good and says something else. Raises: NoAnswer when the
+    documents probably do not answer."""
+    if not evidence.is_answerable:
+        raise NoAnswer
+    shown: list[tuple[Excerpt, QuotableUnit]] = []
+    for source in _candidates(sources, evidence):
+        unit = nearest_unit(question, source)
+        if unit is not None and not (shown and _say_the_same(unit, shown[0][1])):
+            shown.append((cut_excerpt(question, unit), unit))
+    if not shown:
+        raise NoAnswer
+    text, citations = "", []
+    for excerpt, unit in shown:
+        gap = "\n\n" if text else ""
+        piece = render(excerpt)
+        citations += [_moved(citation, len(text) + len(gap)) for citation in _citations(piece, excerpt, unit)]
+        text += gap + piece
+    return Quotation(text, tuple(citations))
+
+
+def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
+    """The best source that has anything to quote, and the second one where it is nearly as good. A passage
+    that a curator gave the question stands alone."""
+    ranked = sorted(sources, key=lambda source: (-source.block.score, source.marker))
+    best = list(islice(filter(places, ranked), 2))
+    yield from best[:1]
+    if len(best) < 2 or "given" in evidence.features:
+        return
+    first, second = (evidence.closeness.get(source.marker) for source in best)
+    if first is not None and second is not None and second >= first - NEARLY_AS_CLOSE:
+        yield best[1]
+
+
+def _say_the_same(unit: QuotableUnit, first: QuotableUnit) -> bool:
+    words, known = stem_set(unit.text), stem_set(first.source.block.best.content)
+    return bool(words) and len(words & known) >= SAME_WORDS * len(words)
+
+
+def _citations(piece: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
+    """A citation for each marker of an excerpt as it is shown, of the place that is marked."""
+    marked = find_marked(piece, unit)
+    block = excerpt.source.block
+    for marker in find_markers(piece):
+        yield VerifiedCitation(
+            marker=marker.number,
+            passage=block.passage_at(unit.start),
+            quote=unit.text,
+            start=unit.start,
+            end=unit.end,
+            marker_start=marker.start,
+            marker_end=marker.end,
+            support=1.0,
+            verbatim=True,
+            marked_start=None if marked is None else marked[0],
+            marked_end=None if marked is None else marked[1],
+        )
+
+
+def _moved(citation: VerifiedCitation, by: int) -> VerifiedCitation:
+    marked_start = None if citation.marked_start is None else citation.marked_start + by
+    marked_end = None if citation.marked_end is None else citation.marked_end + by
+    return replace(
+        citation,
+        marker_start=citation.marker_start + by,
+        marker_end=citation.marker_end + by,
+        marked_start=marked_start,
+        marked_end=marked_end,
+    )

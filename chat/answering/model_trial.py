@@ -1,0 +1,106 @@
+"""Whether a language model calls functions rightly: tried once for each model of each server, and remembered.
+
+Small models write calls as their answer, or call where the sources answer. Tables are offered to those alone that pass.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from celery import current_app
+from django.conf import settings
+from django.utils import timezone
+
+from chat.answering.completion_client import CompletionClient, Request
+from chat.answering.machinery import MachineryStream
+from chat.answering.prompts import RULES, quote_result
+from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
+from chat.exceptions import GenerationFailed
+from chat.models import ModelTrial
+from retrieval.infrastructure.endpoint import ChatEndpoint
+
+logger = logging.getLogger(__name__)
+
+TRIAL_SECONDS, TRIAL_TOKENS = 120.0, 120
+LOST_AFTER = timedelta(minutes=15)
+_TABLES = (
+    f"Tables that {FUNCTION} can compute over, with their columns; these are not sources:\n> Pumps: model, weight in kg"
+)
+_OF_TABLE = f"{_TABLES}\n\nAnswer in English.\nQuestion: How many pumps weigh more than 2 kg?"
+_OF_SOURCE = (
+    "SOURCE [1] Handbook\n> The workshop opens at 9 and closes at 17.\n\n"
+    f"{_TABLES}\n\nAnswer in English.\nQuestion: When does the workshop open?"
+)
+
+
+def uses_functions() -> bool:
+    """Whether the configured model passed its trial. A model that nobody has tried begins its trial in the background,
+    and is offered nothing until it has passed."""
+    trial, is_new = ModelTrial.objects.get_or_create(model=_configured(), defaults={"tried_at": timezone.now()})
+    # A trial that nobody finished, because its worker was killed, is begun again.
+    is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
+    if is_new or is_lost:
+        ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
+        current_app.send_task("chat.tasks.try_model")
+    return bool(trial.uses_functions)
+
+
+def try_configured_model() -> None:
+    """Try the configured model, and remember how it did. A server that does not answer leaves nothing: the trial is
+    repeated when the next question could need it."""
+    trial, _ = ModelTrial.objects.get_or_create(model=_configured(), defaults={"tried_at": timezone.now()})
+    endpoint = ChatEndpoint(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL)
+    client = CompletionClient(endpoint, settings.OPENAI_MODEL, TRIAL_SECONDS)
+    try:
+        trial.uses_functions = async_to_sync(_calls_rightly)(client)
+    except GenerationFailed as error:
+        logger.warning("%s could not be tried: %s", trial.model, error)
+        trial.delete()
+        return
+    trial.tried_at = timezone.now()
+    trial.save()
+    logger.info("%s %s the trial of its calls.", trial.model, "passed" if trial.uses_functions else "failed")
+
+
+async def _calls_rightly(client: CompletionClient) -> bool:
+    """It asks the table in the form of a call, answers with the result, and asks nothing where the source answers."""
+    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
+    said, calls = await _complete(client, messages)
+    try:
+        questions = [call.read_question() for call in calls]
+    except Unanswerable:
+        return False
+    if said or len(questions) != 1 or "pump" not in questions[0].lower():
+        return False
+    (call,) = calls
+    result = {
+        "role": "tool",
+        "tool_call_id": call.id,
+        "content": quote_result("17 pumps weigh more than 2 kg.", [], 100),
+    }
+    called = {"role": "assistant", "content": "", "tool_calls": [call.as_sent()]}
+    said, calls = await _complete(client, [*messages, called, result])
+    if "17" not in said or calls:
+        return False
+    said, calls = await _complete(client, [messages[0], {"role": "user", "content": _OF_SOURCE}])
+    return "9" in said and not calls
+
+
+async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
+    """What the model says, without what is no answer, and its calls. Raises: GenerationFailed."""
+    calls, machinery, said = CallsOfRound(), MachineryStream(lambda _text: False), ""
+    request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, offers_tables=True)
+    async with aclosing(client.deltas(request)) as received:
+        async for delta in received:
+            calls.add(delta.calls)
+            said += machinery.feed(delta.text)
+    return (said + machinery.close()).strip(), calls
+
+
+def _configured() -> str:
+    return f"{settings.OPENAI_MODEL} at {settings.OPENAI_BASE_URL}"[:500]

@@ -1,0 +1,283 @@
+"""Answers written by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio,
+...)."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.utils import timezone
+
+from chat.answering.attribution import LoopingAnswer
+from chat.answering.completion_client import CompletionClient, Request
+from chat.answering.filtered_stream import OutputStream
+from chat.answering.machinery import MachineryStream
+from chat.answering.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose, estimated_tokens
+from chat.answering.refused import Refused
+from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_ROUNDS, TableDialogue, room_for_results
+from chat.answering.tool_calls import CallsOfRound
+from chat.exceptions import GenerationFailed, NoAnswer
+from chat.protocols import AskableTables, PartialAnswer
+from chat.types import ContextSource, Usage
+from retrieval import conf
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.endpoint import ChatEndpoint
+from retrieval.types import Turn
+
+logger = logging.getLogger(__name__)
+
+# Of what a question has left, for checking the answer, or for quoting one where the model wrote none.
+KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
+# No tokenizer makes more characters of a token than these, runs of blanks aside. An answer that is longer than its
+# tokens allow is cut off, as is one that is longer than anybody reads.
+CHARACTERS_PER_TOKEN = 16
+LARGEST_ANSWER_CHARACTERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
+    attempts. ``context_tokens`` is what prompt and answer may hold together, ``prompt_tokens`` what the prompt may."""
+
+    silence_seconds: float = 60.0
+    total_seconds: float = 300.0
+    answer_tokens: int = 1000
+    context_tokens: int = 16000
+    prompt_tokens: int = 1500
+
+    def budget(self, taken_tokens: int = 0) -> int:
+        """What is left for the prompt, beside an answer and ``taken_tokens``. Of a small context the answer gets at
+        most half."""
+        answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
+        return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of a million tokens, in any one currency."""
+
+    prompt: float
+    completion: float
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return round((self.prompt * prompt_tokens + self.completion * completion_tokens) / 1_000_000, 6)
+
+
+_NOTHING = Usage(0, 0)
+# What may stand around the word by which a model refuses.
+_AROUND = " \t\r\n\"'`*["
+
+
+class OpenAICompatibleGenerator:
+    """An AnswerGenerator. With ``may_refuse`` the model is told how to say that the sources do not answer. Raises:
+    ImproperModel for an endpoint that no request can be made to."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        limits: AnswerLimits | None = None,
+        prices: Prices | None = None,
+        *,
+        may_refuse: bool = False,
+    ) -> None:
+        self.name = model
+        self.may_refuse = may_refuse
+        self._limits = limits or AnswerLimits()
+        self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
+        self._prices = prices
+
+    async def compose(
+        self,
+        question: str,
+        sources: Sequence[ContextSource],
+        history: Sequence[Turn],
+        partial: PartialAnswer,
+        tables: AskableTables | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
+        limits = self._limits
+        if "tools" in self._client.refused:
+            tables = None
+        room_tokens = room_for_results(limits.context_tokens)
+        taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
+        prompt = compose(
+            question,
+            sources,
+            today=timezone.localdate(),
+            budget_tokens=limits.budget(taken_tokens),
+            history=history,
+            tables=tables.names if tables else (),
+            may_refuse=self.may_refuse,
+        )
+        partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
+        partial.usage = self._usage(prompt.tokens, 0, estimated=True)
+        output = OutputStream(prompt, question, sources, history, _encode)
+        known = [source.block.content for source in sources]
+        if tables is None:
+            texts = self._texts(list(prompt.messages), known, partial, self._end())
+        else:
+            dialogue = TableDialogue(tables, prompt, output, partial, room_tokens=room_tokens, ends_at=self._end())
+            texts = self._texts_of_rounds(dialogue, known, partial)
+        has_said = False
+        try:
+            async with aclosing(texts) as pieces:
+                async for piece in pieces:
+                    has_said = True
+                    if shown := output.feed(piece):
+                        yield shown
+            if rest := output.close(is_cut=partial.cut_off):
+                yield rest
+        except LoopingAnswer as loop:
+            partial.looped = True
+            yield loop.finished + output.stop()
+            return
+        if output.gives_up:
+            raise NoAnswer
+        if not has_said:
+            what = "a call of a function" if partial.has_machinery else "nothing"
+            raise GenerationFailed(f"The model said {what} in place of an answer.")
+
+    async def _texts_of_rounds(
+        self, dialogue: TableDialogue, known: Sequence[str], partial: PartialAnswer
+    ) -> AsyncGenerator[str, None]:
+        """What the model says in all rounds. A round that ends in calls is followed by another, which is told what the
+        tables say; behind the last of them no function is offered. Time and tokens are those of one answer."""
+        spent = _NOTHING
+        offers = True
+        has_said = False
+        for number in range(MOST_ROUNDS + 1):
+            calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._client.refused else None
+            said = ""
+            try:
+                texts = self._texts(dialogue.messages, known, partial, dialogue.ends_at, spent, calls)
+                async with aclosing(texts) as pieces:
+                    async for piece in pieces:
+                        # What a model says before a call is a paragraph of its own.
+                        yield f"\n\n{piece}" if has_said and not said else piece
+                        said += piece
+            except GenerationFailed as error:
+                if not dialogue.has_calls or has_said or said or not isinstance(error.__cause__, Refused):
+                    raise
+                logger.warning("%s does not take what its model called, and is asked without: %s", self.name, error)
+                dialogue.forget_calls()
+                offers = False
+                continue
+            has_said = has_said or bool(said)
+            if calls and not partial.cut_off:
+                await dialogue.tell(said, calls)
+            elif calls is not None and not said and not partial.cut_off:
+                # Older versions of Ollama lose the calls that they stream (ollama/ollama#9632).
+                logger.warning("%s said nothing, and is asked without functions.", self.name)
+                offers = False
+            else:
+                return
+            assert partial.usage is not None
+            spent = partial.usage
+
+    def _end(self) -> float:
+        """When the writing has to be over, by the monotonic clock: time is left for checking."""
+        left = deadline.seconds_left(math.inf)
+        return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
+
+    async def _texts(
+        self,
+        messages: list[dict[str, Any]],
+        known: Sequence[str],
+        partial: PartialAnswer,
+        ends_at: float,
+        spent: Usage = _NOTHING,
+        calls: CallsOfRound | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """What the model says, as it may be shown. Nothing is until it is clear that it does not decline. Raises:
+        NoAnswer, at the end, when it does. The parameters are those of :meth:`_spoken`."""
+        head = ""
+        is_clear = False
+        async with aclosing(self._spoken(messages, known, partial, ends_at, spent, calls)) as pieces:
+            async for piece in pieces:
+                if is_clear:
+                    yield piece
+                    continue
+                head += piece
+                if not NO_ANSWER.startswith(head.strip(_AROUND)[: len(NO_ANSWER)]):
+                    is_clear = True
+                    yield head.lstrip()
+        if not is_clear and head.strip():
+            if head.strip(_AROUND).startswith(NO_ANSWER):
+                raise NoAnswer
+            yield head
+
+    async def _spoken(
+        self,
+        messages: list[dict[str, Any]],
+        known: Sequence[str],
+        partial: PartialAnswer,
+        ends_at: float,
+        spent: Usage,
+        calls: CallsOfRound | None,
+    ) -> AsyncGenerator[str, None]:
+        """What the model says, without what is no answer, unless it stands in a text that is ``known``; ``partial``
+        gets what it took, with what was ``spent`` before, and how it ended. Functions are offered when ``calls`` are to
+        be gathered."""
+        prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
+        prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
+        room_tokens = self._limits.context_tokens - prompt_tokens
+        answer_tokens = min(self._limits.answer_tokens - spent.completion_tokens, room_tokens)
+        if answer_tokens <= 0:
+            partial.cut_off = True
+            return
+        said_bytes = 0
+        characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
+        plain = " ".join(" ".join(known).split())
+        machinery = MachineryStream(lambda text: " ".join(text.split()) in plain)
+        request = Request(messages, ends_at, answer_tokens, offers_tables=calls is not None)
+        async with aclosing(self._client.deltas(request)) as received:
+            async for delta in received:
+                if delta.finish_reason == "content_filter":
+                    partial.filtered = True
+                    raise GenerationFailed("The model server's content filter stopped the answer.")
+                partial.cut_off = partial.cut_off or delta.finish_reason == "length"
+                if calls is not None:
+                    calls.add(delta.calls)
+                if delta.prompt_tokens is not None and delta.completion_tokens is not None:
+                    partial.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
+                    counted = True
+                elif not counted:
+                    said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
+                    reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
+                    partial.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
+                shown = machinery.feed(delta.text)
+                partial.has_machinery = partial.has_machinery or machinery.withheld
+                if len(shown) > characters_left:
+                    # A server that heeds no max_tokens: the rest is not read.
+                    partial.cut_off = True
+                    yield shown[:characters_left]
+                    return
+                characters_left -= len(shown)
+                if shown:
+                    yield shown
+        if rest := machinery.close():
+            yield rest
+        partial.has_machinery = partial.has_machinery or machinery.withheld
+
+    def _usage(
+        self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
+    ) -> Usage:
+        prompt_tokens, completion_tokens = (
+            prompt_tokens + spent.prompt_tokens,
+            completion_tokens + spent.completion_tokens,
+        )
+        estimated = estimated or spent.estimated
+        cost = self._prices.of(prompt_tokens, completion_tokens) if self._prices else None
+        return Usage(prompt_tokens, completion_tokens, cost, estimated)
+
+
+def _encode(texts: Sequence[str]) -> np.ndarray:
+    return np.asarray(conf.embedder().embed_documents(texts))

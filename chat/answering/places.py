@@ -1,0 +1,54 @@
+"""Where quoted words stand: their own page and headings, not those at which their passage begins."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from django.db import DatabaseError
+
+from chat.types import NearPlace, VerifiedCitation
+from retrieval.context import Passage
+from retrieval.infrastructure.statements import fetch
+from retrieval.text.chunking import below_title, headings_at
+
+logger = logging.getLogger(__name__)
+
+Quoted = TypeVar("Quoted", VerifiedCitation, NearPlace)
+
+
+def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
+    """The quotations, each with the page and the headings of its first character. A passage may hold several short
+    slides, sheets or sections, and go on over the end of a page."""
+    found = tuple(quotations)
+    if not found:
+        return found
+    try:
+        rows = fetch(
+            "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
+            [[each.passage.document_id for each in found]],
+        )
+    except DatabaseError as error:
+        logger.warning("The pages of quotations were not looked up, those of their passages are shown: %s", error)
+        return found
+    outlines = {pk: (pages, sections) for pk, pages, sections in rows}
+    return tuple(
+        replace(each, passage=_at(each, *outlines[each.passage.document_id]))
+        if each.passage.document_id in outlines
+        else each
+        for each in found
+    )
+
+
+def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
+    passage, start = quotation.passage, quotation.start
+    # Between two pages, the earlier.
+    index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
+    return replace(
+        passage,
+        page=pages[index][0] if pages else None,
+        heading_path=below_title(passage.document_title, headings_at(sections, start)),
+    )

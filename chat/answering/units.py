@@ -1,0 +1,215 @@
+"""The units of the context that are scored and cited: sentences, list items, table rows and pieces of code, each at
+its exact place. PURE.
+
+Units are cut from the blocks of a document (`retrieval.text.blocks`): a sentence answers a question about a fact, and
+the block that it stands in is what a reader wants to see.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from chat.answering.code_spans import find_code
+from retrieval.text.block import Block, BlockKind
+from retrieval.text.block_items import find_header, read_cells, split_items
+from retrieval.text.finding import find_blocks
+from retrieval.text.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from chat.types import ContextSource
+
+LONGEST_UNIT = 700
+
+_HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
+_RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
+_MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
+_HEADINGS = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+_LINE = re.compile(r"[^\n]+")
+_WORD = re.compile(r"[^\W_]+")
+# An entry of a table of contents: nothing but links within the site.
+_CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\[\]\n]{0,200}+)\]\([^\s()]{0,500}+\)")
+_MARKUP = re.compile(r"[*`]")
+
+
+class UnitKind(StrEnum):
+    SENTENCE = "sentence"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotableUnit:
+    """``text`` is the document's ``text[start:end]``, a part of ``block``, which is one of ``section``.
+
+    ``heading`` is what it stands under, without markup; of a record, the value of its first column. ``table_head`` is
+    the head of the table a row belongs to.
+    """
+
+    source: ContextSource
+    start: int
+    end: int
+    text: str
+    kind: UnitKind
+    heading: str
+    block: Block
+    section: SourceSection
+    table_head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSection:
+    """What stands under one heading, up to the next heading of any level. ``level`` is 1 for the outermost heading, 0
+    for the document's title and for what stands before the first heading. ``end`` is that of its last block.
+    """
+
+    source: ContextSource
+    heading: str
+    level: int
+    start: int
+    end: int
+    blocks: tuple[Block, ...]
+
+
+def blocks_of(source: ContextSource) -> tuple[Block, ...]:
+    """The blocks of a source in order, as far as they lie in it. Of passages that were stored without them, they are
+    found in the source's own text."""
+    context = source.block
+    if context.blocks:
+        return context.blocks
+    known = {" ".join(heading.split()).casefold() for passage in context.passages for heading in passage.heading_path}
+    known.add(" ".join(context.best.document_title.split()).casefold())
+    codes = [code for code in find_code(context.content) if code.fence]
+    headings = [
+        (match.start(), plain(match.group()))
+        for match in _LINE.finditer(context.content)
+        if (_MARKDOWN_HEADING.match(match.group()) or plain(match.group()).casefold() in known)
+        and not any(code.start <= match.start() < code.end for code in codes)
+    ]
+    return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
+
+
+def sections_of(source: ContextSource) -> list[SourceSection]:
+    """The sections of a source, in order; one without text of its own, such as a chapter's title, has no blocks."""
+    content, offset = source.block.content, source.block.start
+    blocks = blocks_of(source)
+    starts = {block.heading_start for block in blocks}
+    codes = [block for block in blocks if block.kind is BlockKind.CODE]
+    for match in _HEADINGS.finditer(content):
+        start = match.start() + offset
+        if start not in starts and not any(code.start <= start < code.end for code in codes):
+            starts.add(start)
+    sections: list[SourceSection] = []
+    for heading_start in sorted(starts, key=lambda start: -1 if start is None else start):
+        own = tuple(block for block in blocks if block.heading_start == heading_start)
+        is_shown = heading_start is not None and offset <= heading_start < source.block.end
+        begin = heading_start if heading_start is not None and is_shown else own[0].start
+        if heading_start is None:
+            heading, level = plain(source.block.best.document_title), 0
+        else:
+            heading, level = _heading(source, heading_start if is_shown else None, begin)
+        sections.append(SourceSection(source, heading, level, begin, own[-1].end if own else begin, own))
+    return sections
+
+
+def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
+    """All that could be quoted, in the order of the sources and then of the text; headings and tables of
+    contents are left out."""
+    return [unit for source in sources for unit in _kept_units(source)]
+
+
+# Of the answers that are being written; each asks for the units of its sources several times.
+@functools.lru_cache(maxsize=128)
+def _kept_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
+    return tuple(_units_of(source))
+
+
+def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
+    content, offset = source.block.content, source.block.start
+    for section in sections_of(source):
+        for block in section.blocks:
+            for start, end, kind, table_head in _cut(content, block.moved(-offset)):
+                text = content[start : min(end, start + LONGEST_UNIT)]
+                if len(_WORD.findall(text)) < 2 or _CONTENTS.fullmatch(text):
+                    continue
+                subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
+                heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                place = (source, offset + start, offset + start + len(text))
+                yield QuotableUnit(*place, text, kind, heading, block, section, table_head)
+
+
+def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
+    """Start, end and kind of each unit of a block, and the table's head that it is read with."""
+    first, last = max(0, block.start), min(len(content), block.end)
+    if block.lead_in is not None and block.lead_in[0] >= first:
+        start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
+        # The question of an FAQ is no answer; it is the heading of what follows.
+        if block.kind is not BlockKind.QUESTION:
+            yield start, first, UnitKind.SENTENCE, ""
+    if block.kind is BlockKind.CODE:
+        while first < last and content[first] == "\n":
+            first += 1
+        yield first, last, UnitKind.CODE, ""
+    elif block.kind in (BlockKind.PARAGRAPH, BlockKind.QUESTION):
+        for start, end, _break in split_sentences(content, first, last):
+            yield start, end, UnitKind.SENTENCE, ""
+    else:
+        kind = UnitKind.ITEM if block.kind in (BlockKind.LIST, BlockKind.STEPS) else UnitKind.ROW
+        head = table_head(content, block)
+        for start, end in split_items(content, block):
+            yield start, end, kind, head
+
+
+def _question(content: str, block: Block) -> str:
+    """The question of an FAQ's answer; empty for other blocks."""
+    if block.kind is not BlockKind.QUESTION or block.lead_in is None:
+        return ""
+    return plain(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
+
+
+def table_head(content: str, block: Block, origin: int = 0) -> str:
+    """The head of a table as Markdown, with the rule below it; empty where it has none, or not in this text."""
+    header = find_header(content, block, origin)
+    return as_markdown(content[header[0] - origin : header[1] - origin]) if header else ""
+
+
+def as_markdown(row: str) -> str:
+    """A row of a table of HTML as one of Markdown; other text as it is. The first row is given with a rule below it."""
+    if not _HTML_ROW.match(row.lstrip()) and not row.lstrip().startswith("<table"):
+        return row
+    cells = read_cells(row)
+    line = f"| {' | '.join(cells)} |"
+    return f"{line}\n|{'---|' * len(cells)}" if row.lstrip().startswith("<table") else line
+
+
+def _heading(source: ContextSource, heading_start: int | None, begin: int) -> tuple[str, int]:
+    """The heading of a section, without markup, and its level; without ``heading_start`` by the passage's headings."""
+    context = source.block
+    path = context.passage_at(begin).heading_path
+    if heading_start is None:
+        return (path[-1] if path else ""), len(path)
+    line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
+    markdown = _MARKDOWN_HEADING.match(line)
+    heading = plain(markdown[2].rstrip(" \t#") if markdown else line)
+    if heading.casefold() == plain(context.best.document_title).casefold():
+        return heading, 0
+    if markdown:
+        return heading, len(markdown[1])
+    depths = [depth for depth, title in enumerate(path, start=1) if plain(title).casefold() == heading.casefold()]
+    return heading, depths[0] if depths else len(path) + 1
+
+
+def text_to_encode(unit: QuotableUnit) -> str:
+    """A row or an item says little without what stands above it."""
+    return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))
+
+
+def plain(heading: str) -> str:
+    """A heading without markup."""
+    return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", heading)).split())

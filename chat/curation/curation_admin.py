@@ -1,0 +1,251 @@
+"""Approved answers in the admin, and the form that mending an answer shares with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext_lazy as _
+
+from chat.answering import approved_answers as curation
+from chat.answering.citations import find_markers
+from chat.models import ApprovedAnswer
+from chat.pages.cards import passage_url, place, plain
+from retrieval.admin.admin_rights import CollectionFilter, CuratedAdmin
+from retrieval.admin.base import ConditionFilter, badge
+from retrieval.context import Passage
+from retrieval.exceptions import RetrievalError
+from retrieval.models import Chunk, Collection
+from retrieval.rights import filters_for, restrict
+from retrieval.search.passage_rows import load_passages
+from retrieval.search.pipeline import place_to_search, search
+from retrieval.text.questions import normalize
+
+NEAREST = 8
+_EXCERPT_CHARACTERS = 320
+_BADGES = {
+    ApprovedAnswer.State.DRAFT: "pending",
+    ApprovedAnswer.State.APPROVED: "ready",
+    ApprovedAnswer.State.WITHDRAWN: "stopped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPassage:
+    """A passage that can be cited, with the marker that it would have in the text."""
+
+    marker: int
+    passage: Passage
+
+    @property
+    def value(self) -> str:
+        return f"{self.marker}:{self.passage.chunk_id}"
+
+    @property
+    def label(self) -> SafeString:
+        passage = self.passage
+        where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        return format_html(
+            '<span><strong>[{}]</strong> <a href="{}" target="_blank">{}</a> <span class="curation-quiet">{}</span>'
+            '<span class="curation-excerpt">{}</span></span>',
+            self.marker,
+            passage_url(passage.document_id, passage.start, passage.end),
+            passage.document_title or passage.source,
+            where,
+            Truncator(plain(passage.content)).chars(_EXCERPT_CHARACTERS),
+        )
+
+
+def find_offers(
+    user: Any, question: str, cited: Sequence[tuple[int, int]] = (), collection: str = ""
+) -> list[OfferedPassage]:
+    """The passages that are ``cited`` already, given as markers and chunks, and those nearest to the question;
+    none that the user may not read.
+
+    Raises: RetrievalError when the question cannot be searched.
+    """
+    filters = filters_for(user, collection)
+    known = [pk for _marker, pk in cited]
+    readable = set(
+        restrict(Chunk.objects.filter(pk__in=known), filters_for(user)).order_by().values_list("pk", flat=True)
+    )
+    passages = load_passages(readable)
+    offers = [OfferedPassage(marker, passages[pk]) for marker, pk in cited if pk in passages]
+    if question.strip():
+        with place_to_search():
+            hits = search(question, filters, top_k=NEAREST).hits
+        last = max((marker for marker, _pk in cited), default=0)
+        fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]
+        offers += [OfferedPassage(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)]
+    return offers
+
+
+def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
+    """Markers and chunks out of what a form sends; what is neither is left out."""
+    parts = (value.partition(":") for value in values)
+    return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
+
+
+class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """An approved answer with its passages. ``offers`` are those to choose from.
+
+    With ``finding`` nothing is checked: other passages are looked for.
+    """
+
+    wordings = forms.CharField(
+        label=_("Other wordings"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("One a line. A question gets the answer that is one of the wordings, or very like one."),
+    )
+    passages = forms.MultipleChoiceField(
+        label=_("Passages"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("What the answer cites.")
+    )
+
+    class Meta:
+        model = ApprovedAnswer
+        fields = ["question", "text", "kind", "collection", "owner", "expires_on", "state"]
+        widgets = {"expires_on": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")}
+
+    def __init__(
+        self, *args: Any, user: Any, offers: Sequence[OfferedPassage] = (), finding: bool = False, **options: Any
+    ):
+        super().__init__(*args, **options)
+        self.user, self.offers, self.finding = user, offers, finding
+        self.fields["collection"].queryset = Collection.objects.curated_by(user).in_service()  # type: ignore[attr-defined]
+        if "owner" in self.fields:
+            staff = self.fields["owner"].queryset.filter(Q(is_staff=True) | Q(pk=user.pk), is_active=True)  # type: ignore[attr-defined]
+            self.fields["owner"].queryset = staff.order_by("username")  # type: ignore[attr-defined]
+        self.fields["passages"].choices = [(offer.value, offer.label) for offer in offers]  # type: ignore[attr-defined]
+        if self.instance.pk and "wordings" not in self.initial:
+            wordings = self.instance.questions.exclude(normalized=normalize(self.instance.question))
+            self.initial["wordings"] = "\n".join(wordings.values_list("text", flat=True))
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.finding:
+            self._errors = forms.utils.ErrorDict()
+
+    def is_valid(self) -> bool:
+        return not self.finding and super().is_valid()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("kind") == ApprovedAnswer.Kind.OUT_OF_SCOPE:
+            cleaned["passages"] = []
+            return cleaned
+        chosen = {marker for marker, _pk in read_values(cleaned.get("passages", []))}
+        if not chosen:
+            self.add_error(
+                "passages", _("Choose at least one passage: an answer that cites nothing cannot be checked.")
+            )
+            return cleaned
+        text = cleaned.get("text", "")
+        named = {marker.number for marker in find_markers(text)}
+        if strangers := sorted(named - chosen):
+            missing = ", ".join(f"[{marker}]" for marker in strangers)
+            self.add_error("text", ValidationError(_("The text cites %s, which is not chosen below.") % missing))
+        elif text:
+            cleaned["text"] = " ".join([text.rstrip(), *(f"[{marker}]" for marker in sorted(chosen - named))])
+        return cleaned
+
+    def keep(self, approved: ApprovedAnswer) -> None:
+        """Save what belongs to the approved answer, which has a row by now."""
+        if approved.state == ApprovedAnswer.State.APPROVED:
+            curation.approve(approved, self.user)
+        chunks = {offer.value: offer for offer in self.offers}
+        chosen = [chunks[value] for value in self.cleaned_data["passages"]]
+        rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
+        curation.save_sources(approved, [(offer.marker, rows[offer.passage.chunk_id]) for offer in chosen])
+        curation.save_wordings(approved, self.cleaned_data["wordings"].splitlines())
+
+
+class FlaggedFilter(ConditionFilter):
+    title = _("to look at")
+    parameter_name = "flagged"
+    conditions = {"yes": (_("Yes"), ~Q(flag="")), "no": (_("No"), Q(flag=""))}
+
+
+@admin.register(ApprovedAnswer)
+class ApprovedAnswerAdmin(CuratedAdmin):
+    """Answers of the collections that the user may curate."""
+
+    form = ApprovedAnswerForm
+    change_form_template = "admin/chat/approvedanswer/change_form.html"
+    list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
+    list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
+    list_select_related = ["collection", "owner", "approved_by"]
+    list_per_page = 50
+    search_fields = ["question", "text", "questions__text"]
+    readonly_fields = ["standing", "approved_by", "approved_at"]
+    fieldsets = [
+        (None, {"fields": ["standing", "question", "wordings", "kind", "text", "passages"]}),
+        (
+            _("Who vouches for it"),
+            {"fields": ["state", "collection", "owner", "expires_on", "approved_by", "approved_at"]},
+        ),
+    ]
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "chat/curation.css"]}
+
+    @admin.display(description=_("status"), ordering="flag")
+    def standing(self, approved: ApprovedAnswer) -> SafeString | str:
+        if approved._state.adding:
+            return "-"
+        if approved.flag:
+            return badge("failed", approved.get_flag_display())
+        return badge(_BADGES[ApprovedAnswer.State(approved.state)], approved.get_state_display())
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"owner": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def get_form(
+        self, request: HttpRequest, obj: ApprovedAnswer | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        made = super().get_form(request, obj, change=change, **kwargs)
+        user, finding = request.user, "_find" in request.POST
+
+        class BoundForm(made):  # type: ignore[misc, valid-type]
+            def __init__(self, *args: Any, **options: Any) -> None:
+                cited = read_values(request.POST.getlist("passages")) if request.POST else _cited(obj)
+                question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
+                super().__init__(*args, user=user, offers=_offers(user, question, cited), finding=finding, **options)
+                if obj is not None and not request.POST:
+                    self.initial["passages"] = [offer.value for offer in self.offers[: len(cited)]]
+
+        return BoundForm
+
+    def save_model(self, request: HttpRequest, obj: ApprovedAnswer, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        form.keep(obj)
+
+
+def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
+    """The passages in which the cited words stand now, with their markers."""
+    found = []
+    for source in approved.sources.all() if approved is not None else ():
+        at = curation.locate(source)
+        if at is not None:
+            chunk = (
+                Chunk.objects.filter(document=source.document_id, start__lte=at, end__gt=at).order_by("ordinal").first()
+            )
+            found += [(source.marker, chunk.pk)] if chunk is not None else []
+    return found
+
+
+def _offers(user: Any, question: str, cited: Sequence[tuple[int, int]]) -> list[OfferedPassage]:
+    """As :func:`find_offers`; of a question that cannot be searched, what is cited alone."""
+    try:
+        return find_offers(user, question, cited)
+    except RetrievalError:
+        return find_offers(user, "", cited)

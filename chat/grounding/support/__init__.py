@@ -1,1 +1,0 @@
-"""How far the sources bear out the sentences of an answer."""

@@ -1,0 +1,181 @@
+"""Taking a question: who asks, what may be asked, and the row that will hold the answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat import budgets
+from chat.conversations import rights
+from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
+from chat.metrics import REFUSED_QUESTIONS
+from chat.models import Answer, Conversation
+from chat.streaming.admission import ADMISSION, QueueFull
+from retrieval.exceptions import InvalidQuery
+from retrieval.infrastructure import disk
+from retrieval.key_limits import limits_of
+from retrieval.rights import filters_for
+from retrieval.types import SearchFilters, SearchMethod, Turn
+
+VISITOR_KEY = "visitor"
+
+__all__ = [
+    "BudgetSpent",
+    "InvalidQuestion",
+    "SiteBusy",
+    "answers_readable_by",
+    "begin",
+    "checked",
+    "filters_of",
+    "visitor_of",
+]
+
+
+def visitor_of(request: HttpRequest) -> str:
+    """An id for the browser of someone who is not signed in, kept in the session."""
+    session = request.session
+    if VISITOR_KEY not in session:
+        session[VISITOR_KEY] = uuid.uuid4().hex
+    return str(session[VISITOR_KEY])
+
+
+@disk.saving()
+def begin(
+    question: str,
+    *,
+    user: Any,
+    visitor: str,
+    caller: str = "",
+    conversation_id: uuid.UUID | None = None,
+    collection: str = "",
+    method: str = "",
+    anew: bool = False,
+    history: Sequence[Turn] | None = None,
+) -> Answer:
+    """A PENDING answer to the question, in the conversation named or in a new one.
+
+    With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
+    an asker who keeps them; they count in place of the conversation's. ``caller`` has a share of the places: an account
+    or an address; empty for one that is not held to a share.
+
+    Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
+    today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
+    room to save an answer.
+    """
+    question = checked(question)
+    limits = limits_of(user)
+    if method and method not in {*SearchMethod, "default"}:
+        raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
+    with _place_in_queue(caller) as answer_id, transaction.atomic():
+        budgets.spend_question(user)
+        if conversation_id is not None:
+            conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
+            if conversation is None:
+                raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
+            conversation.updated_at = timezone.now()
+            conversation.save(update_fields=["updated_at"])
+        else:
+            try:
+                filters = filters_for(user, collection)
+            except InvalidQuery as error:
+                raise InvalidQuestion(str(error), field="collection") from error
+            signed_in = bool(getattr(user, "is_authenticated", False))
+            conversation = Conversation.objects.create(
+                owner=user if signed_in else None,
+                visitor="" if signed_in else visitor,
+                collection_id=filters.collections[0] if collection else None,
+                title=question[:200],
+                key=limits.key if limits else "",
+            )
+        answer = Answer.objects.create(
+            id=answer_id,
+            conversation=conversation,
+            question=question,
+            method="" if method == "default" else method,
+            anew=anew,
+            asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
+            history=None if history is None else [asdict(turn) for turn in history],
+        )
+        answer.is_first = conversation_id is None
+        return answer
+
+
+@contextmanager
+def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
+    """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
+    answer_id = uuid.uuid4()
+    try:
+        ADMISSION.reserve(answer_id, caller)
+    except QueueFull as error:
+        REFUSED_QUESTIONS.inc()
+        if error.of_caller:
+            sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
+            raise BudgetSpent(sentence, error.retry_after_seconds) from error
+        message = ngettext(
+            "Too many questions are being answered. Please try again in %(seconds)d second.",
+            "Too many questions are being answered. Please try again in %(seconds)d seconds.",
+            error.retry_after_seconds,
+        )
+        raise SiteBusy(message % {"seconds": error.retry_after_seconds}, error.retry_after_seconds) from error
+    try:
+        yield answer_id
+    except BaseException:
+        ADMISSION.release(answer_id)
+        raise
+
+
+def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
+    """Conversations the caller may go on with: their own, or, for a program that keeps no cookies, one it can name."""
+    if not visitor and not getattr(user, "is_authenticated", False):
+        return Conversation.objects.filter(owner=None, visitor="")
+    return Conversation.objects.of(user, visitor)
+
+
+def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
+    """Answers of the caller's own conversations; staff with the permission to view answers may read those of others
+    whose documents they may read."""
+    if rights.may_read_all(user):
+        closed = rights.is_closed_to(user)
+        own = Q(conversation__owner=user)
+        return Answer.objects.all() if closed is None else Answer.objects.filter(own | ~closed)
+    if getattr(user, "is_authenticated", False):
+        return Answer.objects.filter(conversation__in=Conversation.objects.of(user, ""))
+    if not visitor:
+        return Answer.objects.none()
+    return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
+
+
+def filters_of(answer: Answer) -> SearchFilters:
+    """What the answer may be searched in: what its asker may read now, narrowed to the conversation's collection.
+
+    Raises: InvalidQuery when that collection may no longer be read.
+    """
+    conversation = answer.conversation
+    return filters_for(rights.asker_of(answer), conversation.collection.slug if conversation.collection else "")
+
+
+def checked(question: str) -> str:
+    """The question as it can be stored and asked. Raises: InvalidQuestion for none, and for one that is too long."""
+    # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
+    printable = "".join(
+        character
+        for character in question
+        if (character in "\n\t" or ord(character) >= 32) and not 0xD800 <= ord(character) <= 0xDFFF
+    ).strip()
+    if not printable:
+        raise InvalidQuestion(_("Please type a question."))
+    if len(printable) > settings.QUESTION_MAX_CHARACTERS:
+        message = _("The question has %(length)d characters; please keep it within %(limit)d.")
+        raise InvalidQuestion(message % {"length": len(printable), "limit": settings.QUESTION_MAX_CHARACTERS})
+    return printable

@@ -1,1 +1,0 @@
-"""Answers that are computed over the rows of tables."""

@@ -1,0 +1,240 @@
+"""Experiments: their form, their page, and the buttons that start, end and publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import ForeignKey
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.experiments import lifecycle
+from evaluation.experiments.intervals import LEAST_PER_ARM, ArmRate
+from evaluation.experiments.lifecycle import ExperimentRefused
+from evaluation.experiments.report import FAILURE, ArmComparison, ExperimentVerdict, points, report, sentence
+from evaluation.figures import percent, whole
+from evaluation.models import Experiment
+from retrieval.admin.base import PageAdmin, badge
+from retrieval.gates import PublicationRefused, objections_to
+from retrieval.models import SearchProfileVersion
+from retrieval.profile_settings import ImproperProfile
+from retrieval.search import profiles
+
+STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
+OVERRIDE = "retrieval.override_gate"
+_COLOURS = {
+    Experiment.State.DRAFT: "pending",
+    Experiment.State.RUNNING: "processing",
+    Experiment.State.ENDED: "ready",
+}
+
+
+# Of a verdict, in the admin's colours, which are named for what happens to documents.
+_VERDICT_COLOURS = {
+    ExperimentVerdict.WAITING: "processing",
+    ExperimentVerdict.TREATMENT: "ready",
+    ExperimentVerdict.CONTROL: "ready",
+    ExperimentVerdict.NO_DIFFERENCE: "pending",
+    ExperimentVerdict.UNSOUND: "failed",
+}
+
+
+class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("treatment") and cleaned.get("control") == cleaned["treatment"]:
+            raise ValidationError(_t("Control and treatment are the same version."))
+        return cleaned
+
+
+@admin.register(Experiment)
+class ExperimentAdmin(PageAdmin):
+    form = ExperimentForm
+    list_display = [
+        "name",
+        "state_badge",
+        "control_name",
+        "treatment",
+        "metric",
+        "started_at",
+        "ended_at",
+        "conclusion",
+    ]
+    list_filter = ["state", "metric"]
+    list_select_related = ["control__profile", "treatment__profile"]
+    search_fields = ["name", "hypothesis"]
+    change_form_template = "admin/evaluation/experiment/change_form.html"
+    fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "evaluation/experiments.css"]}
+
+    # Only a draft can be changed or deleted ------------------------------------------------------------------------
+
+    def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        is_draft = obj is None or obj.state == Experiment.State.DRAFT
+        return is_draft and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        is_draft = obj is None or obj.state == Experiment.State.DRAFT
+        return is_draft and super().has_delete_permission(request, obj)
+
+    def has_view_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        """Also users who may change drafts."""
+        return super().has_view_permission(request, obj) or super().has_change_permission(request, obj)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without the action that deletes several: it does not check whether one of them has started."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    # The list and the form -------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("state"), ordering="state")
+    def state_badge(self, experiment: Experiment) -> SafeString:
+        return badge(_COLOURS[Experiment.State(experiment.state)], experiment.get_state_display())
+
+    @admin.display(description=_("control"), ordering="control")
+    def control_name(self, experiment: Experiment) -> str:
+        return str(experiment.control or _t("the built-in profile"))
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelChoiceField[Any] | None:
+        if db_field.name in ("control", "treatment"):
+            kwargs["queryset"] = SearchProfileVersion.objects.select_related("profile").order_by("-created_at")
+        if db_field.name == "control":
+            kwargs["empty_label"] = _t("the built-in profile")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        published = profiles.published_version()
+        initial: dict[str, Any] = {"control": published.pk if published else None}
+        return {**initial, **super().get_changeform_initial_data(request)}
+
+    def save_model(self, request: HttpRequest, obj: Experiment, form: Any, change: bool) -> None:
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
+        """To the page of the experiment, which has the button to start it."""
+        self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
+        return _to_page(obj)
+
+    def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
+        is_draft = obj.state == Experiment.State.DRAFT
+        return {
+            "started": None if is_draft else started_page(obj),
+            "is_draft": is_draft,
+            "draft_objections": objections_to(obj.treatment) if is_draft else (),
+            "may_steer": request.user.has_perm(STEER),
+            "may_publish": request.user.has_perm(PUBLISH),
+            "may_override": request.user.has_perm(OVERRIDE),
+            "objections": request.session.pop(_objections_key(obj), []),
+        }
+
+    # Start, end, publish ---------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            # Visitors of the treatment are served a profile that nobody may have published.
+            self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
+            self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
+            self.button_path("<int:pk>/publish/", self.publish_view, "experiment_publish", STEER, PUBLISH),
+            *super().get_urls(),
+        ]
+
+    def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        def start(experiment: Experiment) -> tuple[str, str]:
+            lifecycle.start(experiment, request.user)
+            return _t("Started."), _t("Running: %s.") % experiment
+
+        return self._act(request, pk, start)
+
+    def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        def end(experiment: Experiment) -> tuple[str, str]:
+            ended = lifecycle.end(experiment, request.user)
+            return _t("Ended. %s") % ended.conclusion, _t("Ended: %s.") % experiment
+
+        return self._act(request, pk, end)
+
+    def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        def publish(experiment: Experiment) -> tuple[str, str]:
+            override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
+            in_force = lifecycle.publish_winner(experiment, request.user, override=override)
+            message = _t("Ended, and its winner published: %s.") % in_force
+            return f"{message} {override}".strip(), message
+
+        return self._act(request, pk, publish)
+
+    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment], tuple[str, str]]) -> HttpResponse:
+        """Back to the experiment's page, after ``act``, which returns what to log and what to say."""
+        experiment = get_object_or_404(Experiment, pk=pk)
+        try:
+            logged, message = act(experiment)
+        except PublicationRefused as refused:
+            request.session[_objections_key(experiment)] = [one.as_json() for one in refused.objections]
+            self.message_user(request, _t("Not published, and not ended: there are objections."), messages.ERROR)
+        except (ExperimentRefused, ImproperProfile) as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.log_change(request, experiment, logged)
+            self.message_user(request, message, messages.SUCCESS)
+        return _to_page(experiment)
+
+
+def _objections_key(experiment: Experiment) -> str:
+    """Where the objections wait for the page that shows them."""
+    return f"experiment-{experiment.pk}-objections"
+
+
+def _to_page(experiment: Experiment) -> HttpResponseRedirect:
+    return redirect("admin:evaluation_experiment_change", experiment.pk)
+
+
+def started_page(experiment: Experiment) -> dict[str, Any]:
+    """What the page of a started experiment shows."""
+    summary = report(experiment)
+    return {
+        "arms": summary.arms,
+        "sentence": sentence(summary),
+        "colour": _VERDICT_COLOURS[summary.verdict],
+        "rows": [_row(one) for one in (summary.primary, *summary.watched)],
+        "winner": summary.winner.profile if summary.winner is not None else "",
+        "least": LEAST_PER_ARM,
+    }
+
+
+def _row(compared: ArmComparison) -> dict[str, str]:
+    """A metric in both arms, with the number of visitors that each mean is of."""
+    found = compared.effect
+    interval, difference = _t("too few visitors"), "–"
+    if found is not None:
+        difference = points(found.difference)
+        interval = (
+            _t("%(low)s to %(high)s") % {"low": points(found.low), "high": points(found.high)}
+            if found.is_known
+            else _t("all alike so far")
+        )
+    is_failure = compared.metric == FAILURE
+    return {
+        "label": _t("failed answers") if is_failure else str(Experiment.Metric(compared.metric).label),
+        "control": _mean(compared.control),
+        "treatment": _mean(compared.treatment),
+        "difference": difference,
+        "interval": interval,
+    }
+
+
+def _mean(rate: ArmRate) -> str:
+    return f"{percent(rate.mean, 1) if rate.visitors else '–'} ({whole(rate.visitors)})"

@@ -1,0 +1,216 @@
+"""Gates and what they say of a version or of a draft, and the alerts of watched sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from evaluation import gates
+from evaluation.admin.evaluation_admin import link
+from evaluation.admin.run_admin import STYLES, comparison_context, interval_text, run_badge
+from evaluation.exceptions import EvaluationError
+from evaluation.gates import Verdict
+from evaluation.models import CorpusAlert, GatePolicy
+from evaluation.statistics.intervals import Interval
+from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, badge
+from retrieval.models import Draft, SearchProfileVersion
+from retrieval.profile_settings import ImproperProfile
+
+_VERDICTS = {
+    Verdict.IN_FORCE: ("ready", _("in force")),
+    Verdict.PASSED: ("ready", _("passed")),
+    Verdict.WORSE: ("failed", _("worse")),
+    Verdict.RUNNING: ("processing", _("being measured")),
+    Verdict.BEING_READ: ("processing", _("being read")),
+    Verdict.NOT_MEASURED: ("pending", _("not measured")),
+    Verdict.EMPTY: ("failed", _("nothing to measure")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Back:
+    """The page of what is to be published."""
+
+    address: str
+    name: str
+
+
+@admin.register(GatePolicy)
+class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
+    list_display = [
+        "evaluation_set",
+        "metric",
+        "largest_loss",
+        "required_for_publishing",
+        "required_for_documents",
+        "watches_corpus",
+        "alerts",
+    ]
+    list_select_related = ["evaluation_set"]
+    autocomplete_fields = ["evaluation_set"]
+    fields = [
+        "evaluation_set",
+        "metric",
+        "largest_loss",
+        "required_for_publishing",
+        "required_for_documents",
+        "watches_corpus",
+    ]
+
+    class Media:
+        css = {"all": STYLES}
+        js = ["retrieval/live.js"]
+
+    @admin.display(description=_("alerts nobody has seen"))
+    def alerts(self, policy: GatePolicy) -> SafeString | str:
+        number = gates.open_alerts().filter(policy=policy).count()
+        if not number:
+            return "–"
+        address = reverse("admin:evaluation_corpusalert_changelist")
+        return link(f"{address}?policy__id__exact={policy.pk}", badge("failed", number))
+
+    def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if obj.required_for_documents and "required_for_documents" in form.changed_data:
+            message = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
+            self.message_user(request, message, messages.WARNING)
+
+    # What a gate says ------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        guard, name = self.admin_site.admin_view, "evaluation_gatepolicy_check"
+        return [
+            path("<int:policy_id>/versions/<int:version_id>/", guard(self.check_view), name=name),
+            path("<int:policy_id>/drafts/<int:draft_id>/", guard(self.check_draft_view), name=f"{name}_draft"),
+            *super().get_urls(),
+        ]
+
+    def check_view(self, request: HttpRequest, policy_id: int, version_id: int) -> HttpResponse:
+        """What the gate says of a version; a POST has measured what it lacks."""
+        policy = self._policy(request, policy_id)
+        version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
+        back = _Back(reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), str(version.profile))
+        may_publish = request.user.has_perm("retrieval.change_searchprofile") and not version.is_published
+        try:
+            return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
+        except ImproperProfile as error:
+            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
+            self.message_user(request, message, messages.ERROR)
+            return HttpResponseRedirect(back.address)
+
+    def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
+        """What the gate says of a draft; a POST has measured what it lacks."""
+        policy = self._policy(request, policy_id)
+        drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
+        draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
+        back = _Back(reverse("admin:retrieval_draft_change", args=[draft.pk]), str(draft))
+        if not draft.is_open:
+            message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
+            self.message_user(request, message, messages.ERROR)
+            return HttpResponseRedirect(back.address)
+        return self._check_page(request, policy, draft, back, {})
+
+    def _policy(self, request: HttpRequest, policy_id: int) -> GatePolicy:
+        """Raises: PermissionDenied, Http404."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
+        return get_object_or_404(policies, pk=policy_id)
+
+    def _check_page(
+        self,
+        request: HttpRequest,
+        policy: GatePolicy,
+        subject: SearchProfileVersion | Draft,
+        back: _Back,
+        context: dict[str, Any],
+    ) -> HttpResponse:
+        """Raises: PermissionDenied, ImproperProfile."""
+        may_run = request.user.has_perm("evaluation.add_evaluationrun")
+        if request.method == "POST":
+            if not may_run:
+                raise PermissionDenied
+            try:
+                number = len(gates.request_runs(policy, subject, request.user))
+            except EvaluationError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
+                self.message_user(request, message % number, messages.SUCCESS)
+            return HttpResponseRedirect(request.path)
+        checked = gates.check(policy, subject)
+        comparison = checked.comparison
+        if comparison is not None and isinstance(subject, Draft):
+            # That the documents differ is what is asked here, and between runs that count nothing else does.
+            comparison = replace(comparison, caveats=())
+        colour, label = _VERDICTS[checked.verdict]
+        context = {
+            **(comparison_context(comparison, request) if comparison else {}),
+            "checked": checked,
+            "state": badge(colour, label),
+            "reason": gates.reason_of(checked),
+            "runs": [
+                (side, run, run_badge(run) if run is not None else "")
+                for side, run in ((checked.candidate, checked.run), (checked.in_force, checked.baseline))
+            ],
+            "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
+            "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
+            "back": back,
+            **context,
+        }
+        title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate}
+        return self.render_page(request, "gatepolicy/check", title, context)
+
+
+@admin.register(CorpusAlert)
+class CorpusAlertAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
+    """Alerts that the profile in force does worse since documents changed, until an admin acknowledges them."""
+
+    collection_path = "policy__evaluation_set__collection"
+    list_display = ["policy", "change", "runs", "created_at", "acknowledged_at", "acknowledged_by"]
+    list_filter = [("policy", OpenRowsFilter), ("acknowledged_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["policy__evaluation_set", "run", "baseline", "acknowledged_by"]
+    list_display_links = None
+    actions = ["acknowledge"]
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_corpusalert")
+
+    @admin.display(description=_("difference"), ordering="difference")
+    def change(self, alert: CorpusAlert) -> str:
+        interval = Interval(alert.difference, alert.low, alert.high)
+        return f"{alert.policy.get_metric_display()} {interval_text(interval, signed=True)}"
+
+    @admin.display(description=_("runs"))
+    def runs(self, alert: CorpusAlert) -> SafeString:
+        address = reverse("admin:evaluation_evaluationrun_compare", args=[alert.run_id, alert.baseline_id])
+        return link(address, f"#{alert.baseline_id} → #{alert.run_id}")
+
+    @admin.action(description=_("Mark as seen"), permissions=["acknowledge"])
+    def acknowledge(self, request: HttpRequest, alerts: QuerySet[CorpusAlert]) -> None:
+        number = CorpusAlert.objects.filter(pk__in=alerts.values("pk"), acknowledged_at=None).update(
+            acknowledged_at=timezone.now(), acknowledged_by=request.user.pk
+        )
+        message = ngettext("%d alert is marked as seen.", "%d alerts are marked as seen.", number)
+        self.message_user(request, message % number, messages.SUCCESS)

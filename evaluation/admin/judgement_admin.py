@@ -1,0 +1,263 @@
+"""Judgements: their list, their part of an answer's page, and what the judge consumed. Every value is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
+from chat.conversations import rights
+from chat.models import Answer
+from evaluation import conf
+from evaluation import judgements as judgement_requests
+from evaluation.admin.evaluation_admin import job_badge, link
+from evaluation.figures import fixed, percent, whole
+from evaluation.judgements import tokens_spent
+from evaluation.models import Judgement, JudgeUsage, Score
+from retrieval.admin.base import ReadOnlyAdmin, badge
+
+EXCERPT_CHARACTERS = 160
+
+
+def score_text(score: Score) -> SafeString:
+    """The score with two decimals, marked when it is low; the word for an error when there is none."""
+    if score.score is None:
+        return badge("failed", _t("error"))
+    text = fixed(score.score, 2)
+    return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
+
+
+def score_table(judgement: Judgement) -> SafeString:
+    """The judgement's scores with their reasons; a dash when there are none yet."""
+    rows = [(one.get_metric_display(), score_text(one), one.error or one.reason) for one in judgement.scores.all()]
+    return _table([_t("metric"), _t("score"), _t("reason")], rows)
+
+
+def details_table(score: Score) -> SafeString:
+    """What the score was made from, an object a row; a dash when nothing is kept."""
+    rows = [row for row in score.details if isinstance(row, dict)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _table(
+        [name.replace("_", " ") for name in names], [[_cell(row.get(name)) for name in names] for row in rows]
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> SafeString:
+    if not rows:
+        return mark_safe("-")
+    body = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
+    return format_html(
+        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
+        format_html_join("", "<th>{}</th>", ((head,) for head in heads)),
+        format_html_join("", "<tr>{}</tr>", body),
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, float):
+        return fixed(value, 2)
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    return str(value)
+
+
+class ScoreInline(ReadOnlyInline):
+    model = Score
+    fields = ["metric", "shown", "why", "seen", "milliseconds"]
+    readonly_fields = ["shown", "why", "seen"]
+
+    @admin.display(description=_("score"))
+    def shown(self, score: Score) -> SafeString:
+        return score_text(score)
+
+    @admin.display(description=_("reason"))
+    def why(self, score: Score) -> str:
+        return score.error or score.reason or "-"
+
+    @admin.display(description=_("details"))
+    def seen(self, score: Score) -> SafeString:
+        return details_table(score)
+
+
+class JudgeNameFilter(admin.AllValuesFieldListFilter):
+    """By the judges that have begun; one that waits has no name, and the link to its judgements would have no words."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.lookup_choices = self.lookup_choices.exclude(judge_name="")
+
+
+@admin.register(Judgement)
+class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
+    """The judgements of answers: read-only, except that they can be requested again."""
+
+    list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
+    list_filter = ["status", "judge", ("judge_name", JudgeNameFilter), "created_at"]
+    list_select_related = ["answer"]
+    list_per_page = 50
+    search_fields = ["answer__question", "error"]
+    ordering = ["-created_at"]
+    date_hierarchy = "created_at"
+    actions = ["judge_again"]
+    inlines = [ScoreInline]
+    fieldsets = [
+        (None, {"fields": ["answer_link", "judge", "judge_name", "state", "error", "reference"]}),
+        (
+            _("How it came about"),
+            {
+                "fields": [
+                    "attempts", "retry_at", "prompt_tokens", "completion_tokens", "created_at", "finished_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
+        judgements: QuerySet[Judgement] = super().get_queryset(request)
+        if (closed := rights.is_closed_to(request.user, "answer__")) is not None:
+            judgements = judgements.exclude(closed)
+        return judgements.defer("answer__trace", "answer__sources", "answer__text").prefetch_related(
+            Prefetch("scores", Score.objects.defer("details", "reason"))
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Also users who may delete answers: a judgement must not keep its answer from being deleted."""
+        return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
+
+    def has_judge_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_judgement")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {"subtitle": judge_in_force(), **(extra_context or {})})
+
+    @admin.display(description=_("question"), ordering="answer__question")
+    def question(self, judgement: Judgement) -> str:
+        return judgement.answer.question
+
+    @admin.display(description=_("answer"))
+    def answer_link(self, judgement: Judgement) -> SafeString:
+        return link(reverse("admin:chat_answer_change", args=[judgement.answer_id]), judgement.answer.question)
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, judgement: Judgement) -> SafeString:
+        return job_badge(judgement)
+
+    @admin.display(description=_("scores"))
+    def results(self, judgement: Judgement) -> SafeString:
+        rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
+        return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
+
+    @admin.display(description=_("error"), ordering="error")
+    def excerpt(self, judgement: Judgement) -> SafeString:
+        shortened = Truncator(judgement.error).chars(EXCERPT_CHARACTERS)
+        return format_html('<div class="ragsite-error">{}</div>', shortened)
+
+    @admin.action(description=_("Judge again"), permissions=["judge"])
+    def judge_again(self, request: HttpRequest, judgements: QuerySet[Judgement]) -> None:
+        number = judgement_requests.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
+        message = ngettext("%d answer will be judged again.", "%d answers will be judged again.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+
+
+def judge_in_force() -> str:
+    """A sentence for the admin: who judges answers now, and how many tokens were spent today."""
+    if not conf.has_judge_model():
+        return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
+    budget = settings.JUDGE_DAILY_BUDGET_TOKENS
+    values = {
+        "judge": settings.JUDGE_MODEL,
+        "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
+        "spent": whole(tokens_spent()),
+    }
+    if budget:
+        return _t("%(judge)s judges %(share)s of the answers; today %(spent)s of %(budget)s tokens are spent.") % {
+            **values,
+            "budget": whole(budget),
+        }
+    return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % values
+
+
+class JudgementInline(ReadOnlyInline):
+    model = Judgement
+    fields = ["link", "state", "error", "results"]
+    readonly_fields = ["link", "state", "results"]
+    verbose_name_plural = _("judgements")
+    ordering = ["judge"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
+        judgements: QuerySet[Judgement] = super().get_queryset(request)
+        return judgements.prefetch_related("scores")
+
+    @admin.display(description=_("judge"))
+    def link(self, judgement: Judgement) -> SafeString:
+        address = reverse("admin:evaluation_judgement_change", args=[judgement.pk])
+        return link(address, judgement.judge_name or judgement.get_judge_display())
+
+    @admin.display(description=_("status"))
+    def state(self, judgement: Judgement) -> SafeString:
+        return job_badge(judgement)
+
+    @admin.display(description=_("scores"))
+    def results(self, judgement: Judgement) -> SafeString:
+        return score_table(judgement)
+
+
+admin.site.unregister(Answer)
+
+
+@admin.register(Answer)
+class JudgedAnswerAdmin(AnswerAdmin):
+    inlines = [*AnswerAdmin.inlines, JudgementInline]
+    actions = ["judge_now"]
+
+    def has_judge_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_judgement")
+
+    @admin.action(description=_("Judge now"), permissions=["judge"])
+    def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
+        """Request judgements by all judges, whatever the sample; existing judgements are made again."""
+        judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
+        complete = answers.filter(status=Answer.Status.COMPLETED)
+        number = 0
+        for answer in complete:
+            judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
+            judgement_requests.request(answer, judges=judges)
+            number += 1
+        message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+        if left_out := answers.exclude(status=Answer.Status.COMPLETED).count():
+            message = ngettext(
+                "%d answer is not complete and cannot be judged.",
+                "%d answers are not complete and cannot be judged.",
+                left_out,
+            )
+            self.message_user(request, message % left_out, messages.WARNING)
+        if not settings.EVALUATE_WITH_MODEL:
+            self.message_user(request, _t("By rules alone: no language model judges."), messages.INFO)
+
+
+@admin.register(JudgeUsage)
+class JudgeUsageAdmin(ReadOnlyAdmin):
+    """What the judge consumed, day by day."""
+
+    list_display = ["day", "prompt_tokens", "completion_tokens", "total_tokens"]
+    list_display_links = None
+    date_hierarchy = "day"
+    list_per_page = 31

@@ -1,0 +1,245 @@
+"""Questions of evaluation sets, and the passages that they should find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, reverse
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from evaluation.admin.evaluation_admin import link
+from evaluation.exceptions import EvaluationError
+from evaluation.expectations import clean_lines
+from evaluation.models import EvaluationQuestion, ExpectedPassage
+from evaluation.models.evaluation_set import asked
+from evaluation.sets import building
+from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
+from evaluation.sets.resolution import resolve
+from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
+from retrieval.admin.base import ConditionFilter, PageAdmin, badge
+from retrieval.exceptions import RetrievalError
+from retrieval.models import Chunk
+from retrieval.search.pipeline import place_to_search, search
+from retrieval.types import SearchFilters
+
+PREVIEW_WORDS = 60
+# Passages offered to be picked, of the answer and of a search.
+MOST_OFFERED = 10
+LARGEST_QUERY_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A passage that may be what the question should find. ``is_expected`` when somebody has said so already."""
+
+    chunk: Chunk
+    preview: str
+    is_expected: bool
+
+
+class IsDraft(ConditionFilter):
+    title = _("draft")
+    parameter_name = "draft"
+    conditions = {"yes": (_("Yes"), ~asked()), "no": (_("No"), asked())}
+
+
+class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
+    """The passages of one question, which has none to find when the documents do not answer it."""
+
+    def clean(self) -> None:
+        super().clean()
+        to_find = [
+            form
+            for form in self.forms
+            if (filled := getattr(form, "cleaned_data", {})) and not filled.get("DELETE") and filled.get("grade", 0) > 0
+        ]
+        if self.instance.expects_refusal and to_find:
+            raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
+
+
+class ArrayLinesField(forms.CharField):
+    """A list of strings, one on each line. ``base_field`` is what an array's form field is made with."""
+
+    def __init__(self, *, base_field: forms.Field, **options: Any) -> None:
+        super().__init__(**options)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return clean_lines(str(super().to_python(value)).splitlines())
+
+
+class EvaluationQuestionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = EvaluationQuestion
+        fields = ("evaluation_set", "text", "expected_answer", "must", "must_not", "longest", "expects_refusal")
+        field_classes = {"must": ArrayLinesField, "must_not": ArrayLinesField}
+        widgets = {name: forms.Textarea(attrs={"rows": 3, "cols": 60}) for name in ("must", "must_not")}
+
+
+class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = ExpectedPassage
+        fields = ("source", "quote", "grade")
+        # A table has no labels but its heads, which are not said along with a field.
+        widgets = {
+            "source": forms.TextInput(attrs={"size": 30, "aria-label": _("document")}),
+            "quote": forms.Textarea(attrs={"rows": 3, "cols": 60, "aria-label": _("words of the passage")}),
+            "grade": forms.NumberInput(attrs={"min": 0, "aria-label": _("grade")}),
+        }
+
+    def save(self, commit: bool = True) -> ExpectedPassage:
+        """Words that somebody wrote are not those that the hash was made of."""
+        if {"quote", "source"} & set(self.changed_data):
+            self.instance.content_hash = ""
+        saved: ExpectedPassage = super().save(commit)
+        return saved
+
+
+class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    model = ExpectedPassage
+    form = ExpectedPassageForm
+    formset = ExpectedPassageFormSet
+    extra = 0
+    fields = ["source", "quote", "grade", "found_now"]
+    readonly_fields = ["found_now"]
+
+    @admin.display(description=_("found in the documents"))
+    def found_now(self, expected: ExpectedPassage) -> SafeString | str:
+        if expected._state.adding:
+            return "–"
+        found = resolve(expected.question.evaluation_set.collection_id, [expected])[expected.pk]
+        if found.is_resolved:
+            return badge("ready", _t("yes"))
+        return badge("failed", _t("no") if found.document_id is not None else _t("no such document"))
+
+
+@admin.register(EvaluationQuestion)
+class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
+    list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
+    list_filter = [("evaluation_set", OpenRowsFilter), "origin", IsDraft, "expects_refusal"]
+    list_select_related = ["evaluation_set"]
+    list_per_page = 50
+    search_fields = ["text", "expected_answer", "expected_passages__source"]
+    autocomplete_fields = ["evaluation_set"]
+    form = EvaluationQuestionForm
+    fields = [*EvaluationQuestionForm.Meta.fields, "origin_shown"]
+    readonly_fields = ["origin_shown"]
+    inlines = [ExpectedPassageInline]
+    change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/sets.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationQuestion]:
+        questions: QuerySet[EvaluationQuestion] = super().get_queryset(request)
+        return questions.annotate(
+            expected_count=Count("expected_passages", filter=Q(expected_passages__grade__gt=0), distinct=True)
+        )
+
+    @admin.display(description=_("question"), ordering="text")
+    def excerpt(self, question: EvaluationQuestion) -> str:
+        return Truncator(question.text).chars(120)
+
+    @admin.display(description=_("expected"), ordering="expected_count")
+    def state(self, question: EvaluationQuestion) -> SafeString | str:
+        if question.expects_refusal:
+            return _t("a refusal")
+        number = getattr(question, "expected_count", 0)
+        expected = [ngettext("%d passage", "%d passages", number) % number] if number else []
+        if question.expected_answer:
+            expected.append(_t("an answer"))
+        if question.must:
+            expected.append(_t("words of an answer"))
+        return ", ".join(expected) or badge("pending", _t("draft"))
+
+    @admin.display(description=_("origin"))
+    def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
+        if question.answer_id is None:
+            return question.get_origin_display()
+        return link(reverse("admin:chat_answer_change", args=[question.answer_id]), question.get_origin_display())
+
+    def response_add(
+        self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Questions are added one after another to the same set."""
+        response = super().response_add(request, obj, post_url_continue)
+        if "_addanother" in request.POST and isinstance(response, HttpResponseRedirect):
+            return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
+        return response
+
+    def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
+        """What may be picked: the passages that the answer was made from, and what a search finds."""
+        question = obj
+        if question.expects_refusal or not self.has_change_permission(request, question):
+            return {}
+        query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
+        found: list[int] = []
+        problem = ""
+        if query:
+            # Whoever sees the set sees all documents of its collection.
+            filters = SearchFilters(collections=(question.evaluation_set.collection_id,), readers=())
+            try:
+                with place_to_search():
+                    result = search(query, filters)
+                found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
+            except RetrievalError as error:
+                problem = str(error)
+        of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
+        return {
+            "may_pick": True,
+            "searched": query,
+            "search_problem": problem,
+            "found": self._offered(question, found),
+            "of_answer": self._offered(question, of_answer[:MOST_OFFERED]),
+        }
+
+    def _offered(self, question: EvaluationQuestion, chunk_ids: list[int]) -> list[Offer]:
+        chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
+        by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
+        passages = question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash")
+        expected = set(passages)
+        return [
+            Offer(
+                chunk,
+                Truncator(" ".join(chunk.content.split())).words(PREVIEW_WORDS),
+                (chunk.document.source, chunk.content_hash) in expected,
+            )
+            for pk in chunk_ids
+            if (chunk := by_id.get(pk)) is not None
+        ]
+
+    def get_urls(self) -> list[URLPattern]:
+        route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
+        expected = self.button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        return [expected, *super().get_urls()]
+
+    def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
+        """The passage named by ``chunk`` as one that the question should find."""
+        question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
+        chunk_id = request.POST.get("chunk", "")
+        chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
+        chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
+        if chunk is None:
+            self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
+        else:
+            try:
+                building.expect(question, chunk)
+            except EvaluationError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
+                self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
+        return redirect("admin:evaluation_evaluationquestion_change", question.pk)

@@ -1,0 +1,441 @@
+"""Runs of evaluation sets in the admin: their progress, their results, and how two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import F, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.formats import time_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from chat.answering.support import THRESHOLD
+from evaluation.admin.evaluation_admin import job_badge
+from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
+from evaluation.figures import day_and_month, fixed
+from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
+from evaluation.runs import queue
+from evaluation.runs.agreement import is_right
+from evaluation.runs.results import (
+    KIND_OF_MEASURE,
+    MEASURES,
+    QuestionPair,
+    RunComparison,
+    RunMeasure,
+    compare,
+    interval_of,
+    measure_of,
+    results_of,
+)
+from evaluation.statistics.intervals import Interval
+from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
+from retrieval.admin.base import ConditionFilter, PageAdmin, ReadOnlyAdmin, badge
+from retrieval.search.profiles import BUILT_IN
+
+STYLES = [
+    "retrieval/admin.css",
+    "retrieval/profiles.css",
+    "evaluation/charts.css",
+    "evaluation/sets.css",
+    "evaluation/answer_runs.css",
+]
+# The newest runs that the chart over time shows, and the profiles that get a line.
+MOST_RUNS = 40
+MOST_LINES = 6
+# Of the questions that got better, and of those that got worse, so many are shown.
+MOST_PAIRS = 100
+# From here on an answer has all that is expected of it, though it may be too long.
+RIGHT_EXPECTATIONS = 0.5
+
+# Of a difference: a loss beyond chance, neither, a gain beyond chance.
+_VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    metric: Any
+    before: Interval | None
+    after: Interval | None
+    difference: Interval
+    verdict: Any
+
+
+def run_badge(run: EvaluationRun) -> SafeString:
+    """The run's status with its progress; an attempt that failed shows before the next one."""
+    if run.unreliable_reason:
+        return badge("failed", _t("not to be relied on"))
+    if run.status != EvaluationRun.Status.RUNNING:
+        return job_badge(run)
+    progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
+    return job_badge(run, format_html(progress, run.get_status_display(), run.percent))
+
+
+def documents_badge(run: EvaluationRun) -> SafeString | str:
+    """Whose documents the run asked, where these are not those in service; else empty."""
+    return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
+
+
+def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
+    """A mean with its bounds; a dash for None."""
+    if interval is None:
+        return "–"
+    numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
+    return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
+
+
+def metric_chart(run: EvaluationRun) -> Markup:
+    """The run's metrics as bars with their intervals."""
+    bars = []
+    for measure in MEASURES[run.kind]:
+        found, name = interval_of(run, measure.key), _metric_name(run, measure)
+        bars.append(IntervalBar(name, found.mean, found.low, found.high) if found else IntervalBar(name, None))
+    caption = Caption(
+        "metrics",
+        _t("Results"),
+        _t("Means over the questions, with 95-percent intervals."),
+        _t("metric"),
+        _t("As a table"),
+    )
+    return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
+
+
+def _metric_name(run: EvaluationRun, measure: RunMeasure) -> str:
+    """The metric's name, with the number of questions that it tells of where these are not all."""
+    asked = run.summary["questions"]
+    measured = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
+    if measured == asked:
+        return str(measure.label)
+    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": measured, "asked": asked}
+
+
+def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
+    """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
+    newest MOST_RUNS runs."""
+    done = evaluation_set.runs.filter(
+        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
+    ).order_by("-pk")[:MOST_RUNS]
+    runs = list(reversed(done))
+    names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
+    series = [_series(name, runs, measure.key) for name in names]
+    caption = Caption(
+        "trend",
+        _t("%s over time") % measure.label,
+        _t("Runs of this set that can be relied on, with 95-percent intervals; a line for each search profile."),
+        _t("run"),
+        _t("As a table"),
+        _t("No run of this set is done yet."),
+    )
+    labels = [_label(run) for run in runs]
+    return line_chart(caption, labels, series, most=1.0, number=three_digits, links=[address_of(run) for run in runs])
+
+
+def _label(run: EvaluationRun) -> str:
+    asked = localtime(run.created_at)
+    return f"#{run.pk} {day_and_month(asked)} {time_format(asked, 'H:i')}"
+
+
+def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
+    found = [interval_of(run, metric) if run.profile_name == name else None for run in runs]
+    return Series(
+        name,
+        [one.mean if one else None for one in found],
+        [one.low if one else None for one in found],
+        [one.high if one else None for one in found],
+    )
+
+
+def result_text(run: EvaluationRun, metric: str = "") -> str:
+    """The run's mean of this metric, or of the first one of its kind, named."""
+    measure = measure_of(run.kind, metric)
+    found = interval_of(run, measure.key)
+    return f"{measure.label} {interval_text(found)}" if found is not None else "–"
+
+
+def three_digits(value: float) -> str:
+    return fixed(value, 3)
+
+
+def address_of(run: EvaluationRun) -> str:
+    return reverse("admin:evaluation_evaluationrun_change", args=[run.pk])
+
+
+def ranks_text(result: QuestionResult) -> str:
+    """Where the expected passages stand, the best first, in words for those that were not found or are gone."""
+    relevant = [one for one in result.expected if one["grade"] > 0]
+    ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
+    parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
+    if gone := sum(not one["resolved"] for one in relevant):
+        parts.append(_t("gone: %d") % gone)
+    if missing := sum(one["rank"] is None and one["resolved"] for one in relevant):
+        parts.append(_t("not found: %d") % missing)
+    return ", ".join(parts)
+
+
+def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
+    """The playground with the question and both profiles; empty when one of them is no more.
+
+    It searches what the second run asked; of a draft whose documents are gone there is nothing to search.
+    """
+    sides = [_side(first), _side(second)]
+    collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
+    if collection is None or not all(sides):
+        return ""
+    parameters = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
+    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
+
+
+def _side(run: EvaluationRun) -> str:
+    if run.profile_version_id is not None:
+        return str(run.profile_version_id)
+    return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
+
+
+def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
+    """What the template `_comparison.html` shows."""
+    run, baseline = comparison.run, comparison.baseline
+    may_explain = request.user.has_perm("retrieval.view_searchprofile")
+
+    def rows(pairs: Sequence[QuestionPair]) -> list[tuple[QuestionPair, str]]:
+        return [
+            (pair, explanation_address(pair.text, baseline, run) if may_explain else "") for pair in pairs[:MOST_PAIRS]
+        ]
+
+    return {
+        "comparison": comparison,
+        "metric_name": measure_of(run.kind, comparison.metric).label,
+        "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
+        "differences": [
+            DifferenceRow(
+                measure.label,
+                interval_of(baseline, measure.key),
+                interval_of(run, measure.key),
+                comparison.differences[measure.key],
+                _VERDICTS[comparison.beyond_chance[measure.key]],
+            )
+            for measure in MEASURES[run.kind]
+            if measure.key in comparison.differences
+        ],
+        "groups": [
+            (_t("Worse"), "worse", rows(comparison.worse), len(comparison.worse)),
+            (_t("Better"), "better", rows(comparison.better), len(comparison.better)),
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRow:
+    """What the model judge says of a run by one metric: of how many answers, and where it failed."""
+
+    metric: str
+    interval: Interval | None
+    questions: int
+    errors: int
+
+
+def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else, or
+    not enough."""
+    results = results_of(run)
+    if run.kind == RunKind.SEARCH:
+        return results.order_by("ndcg", "reciprocal_rank", "pk")
+    if wrong_only:
+        results = results.filter(Q(agreement__lt=THRESHOLD) | Q(expectations__lt=RIGHT_EXPECTATIONS))
+    by_measure = (F(name).asc(nulls_last=True) for name in ("agreement", "expectations", "cited"))
+    return results.order_by(*by_measure, "pk")
+
+
+def verdict_badge(result: AnswerResult) -> SafeString:
+    """Right or wrong, and how, in a word."""
+    verdicts = [] if result.agreement is None else [is_right(result.agreement)]
+    if result.expectations is not None:
+        verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
+    if not verdicts:
+        return badge("pending", _t("not measured"))
+    if all(verdicts):
+        return badge("ready", _t("right"))
+    if result.expects_refusal:
+        return badge("failed", _t("wrong: answered"))
+    return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
+
+
+def judged_rows(summary: Mapping[str, Any]) -> list[JudgedRow]:
+    """The judge's figures in a run's summary; none when no judge was asked."""
+    return [
+        JudgedRow(
+            metric_label(metric),
+            Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
+            found.get("questions", 0),
+            found["errors"],
+        )
+        for metric, found in summary.get("judged", {}).get("metrics", {}).items()
+    ]
+
+
+def metric_label(metric: str) -> str:
+    return str(dict(Score.Metric.choices).get(metric, metric))
+
+
+RESULTS_PER_PAGE = 50
+# Runs of the same set that a run can be compared with by a click.
+MOST_OTHERS = 20
+
+
+class OfDraft(ConditionFilter):
+    title = _("documents")
+    parameter_name = "documents"
+    conditions = {"service": (_("in service"), Q(draft=None)), "draft": (_("of a draft"), ~Q(draft=None))}
+
+
+@admin.register(EvaluationRun)
+class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
+    list_display = [
+        "name",
+        "evaluation_set",
+        "kind",
+        "profile_name",
+        "documents",
+        "trigger",
+        "state",
+        "result",
+        "questions",
+        "created_at",
+    ]
+    list_filter = [
+        ("evaluation_set", OpenRowsFilter),
+        "kind",
+        "status",
+        "trigger",
+        "profile_name",
+        OfDraft,
+    ]
+    list_select_related = ["evaluation_set"]
+    list_per_page = 50
+    search_fields = ["profile_name", "evaluation_set__name"]
+    actions = ["compare_two", "cancel_runs"]
+    change_form_template = "admin/evaluation/evaluationrun/change_form.html"
+
+    class Media:
+        css = {"all": STYLES}
+        js = ["retrieval/live.js"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_evaluationrun")
+
+    # The list --------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("run"), ordering="pk")
+    def name(self, run: EvaluationRun) -> str:
+        return f"#{run.pk}"
+
+    @admin.display(description=_("documents"), ordering="draft")
+    def documents(self, run: EvaluationRun) -> SafeString | str:
+        return documents_badge(run) or _t("in service")
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, run: EvaluationRun) -> SafeString:
+        return format_html('<span id="state-{}"{}>{}</span>', run.pk, _live(run), run_badge(run))
+
+    @admin.display(description=_("result"))
+    def result(self, run: EvaluationRun) -> str:
+        return result_text(run)
+
+    @admin.display(description=_("questions"))
+    def questions(self, run: EvaluationRun) -> str:
+        return f"{run.asked} / {run.total}"
+
+    @admin.action(description=_("Compare two runs"), permissions=["view"])
+    def compare_two(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> HttpResponse | None:
+        chosen = list(runs.order_by("pk"))
+        if len(chosen) != 2 or not _are_comparable(*chosen):
+            self.message_user(request, _t("Choose two runs of the same set and of the same kind."), messages.ERROR)
+            return None
+        return HttpResponseRedirect(_comparison_address(chosen[1], chosen[0]))
+
+    @admin.action(description=_("Cancel"), permissions=["cancel"])
+    def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:
+        number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
+        message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+
+    # One run ---------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        compared = self.admin_site.admin_view(self.compare_view)
+        return [
+            path("<int:run_id>/compare/<int:baseline_id>/", compared, name="evaluation_evaluationrun_compare"),
+            *super().get_urls(),
+        ]
+
+    def get_fields(self, request: HttpRequest, obj: EvaluationRun | None = None) -> list[Any]:
+        return []
+
+    def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, Any]:
+        run = obj
+        wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
+        page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        may_explain = request.user.has_perm("retrieval.view_searchprofile")
+        others = EvaluationRun.objects.filter(
+            # Those in service, and of a draft also its own.
+            Q(draft=None) | Q(draft=run.draft_id),
+            evaluation_set=run.evaluation_set,
+            kind=run.kind,
+            status=EvaluationRun.Status.DONE,
+        )
+        return {
+            "run": run,
+            "state": run_badge(run),
+            "is_live": not run.is_finished,
+            "chart": metric_chart(run) if run.summary else "",
+            "page": page,
+            "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
+            "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
+            "judged": judged_rows(run.summary),
+            "wrong_only": wrong_only,
+            "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
+            "others": [
+                (other, documents_badge(other), result_text(other), _comparison_address(run, other))
+                for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
+            ]
+            if run.status == EvaluationRun.Status.DONE
+            else [],
+        }
+
+    def compare_view(self, request: HttpRequest, run_id: int, baseline_id: int) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        runs = self.get_queryset(request).select_related("evaluation_set__collection", "draft__working_copy")
+        run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
+        if not _are_comparable(run, baseline):
+            raise Http404
+        comparison = compare(run, baseline, request.GET.get("metric", ""))
+        context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
+        return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)
+
+
+def _are_comparable(run: EvaluationRun, other: EvaluationRun) -> bool:
+    return run.evaluation_set_id == other.evaluation_set_id and run.kind == other.kind
+
+
+def _comparison_address(run: EvaluationRun, baseline: EvaluationRun) -> str:
+    return reverse("admin:evaluation_evaluationrun_compare", args=[run.pk, baseline.pk])
+
+
+def _live(run: EvaluationRun) -> SafeString:
+    return SafeString("" if run.is_finished else " data-live")

@@ -1,0 +1,408 @@
+"""Evaluation sets in the admin: made of canonical questions, imported, run, and exported."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, ForeignKey, QuerySet
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+)
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from chat.conversations import rights
+from chat.models import Answer
+from evaluation.admin.evaluation_admin import link
+from evaluation.admin.run_admin import STYLES, documents_badge, result_text, run_badge, trend_chart
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EvaluationRun, EvaluationSet, RunKind
+from evaluation.models.evaluation_set import asked
+from evaluation.runs import queue
+from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from evaluation.sets import building, importing
+from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
+from retrieval.admin.admin_rights import CollectionFilter, WholeCollectionAdmin
+from retrieval.admin.base import PageAdmin
+from retrieval.admin.collection_admin import CollectionAdmin
+from retrieval.admin.playground import PUBLISHED, ProfileChoice
+from retrieval.infrastructure.record import tell
+from retrieval.models import Collection, Draft
+from retrieval.search.profiles import NamedProfile, active_profile
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
+
+NEWEST_RUNS = 10
+
+
+class RunForm(forms.Form):
+    profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
+    # By the button that is pressed.
+    kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
+    draft = forms.ModelChoiceField(
+        Draft.objects.none(),
+        label=_("Documents"),
+        required=False,
+        empty_label=_("in service"),
+        error_messages={"invalid_choice": _("This draft is not open any more.")},
+    )
+
+    def __init__(self, evaluation_set: EvaluationSet, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["draft"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Draft.objects.filter(collection=evaluation_set.collection_id, status=Draft.Status.OPEN)
+        self.has_draft = field.queryset.exists()
+
+
+class RunsOfSets(PageAdmin, WholeCollectionAdmin):
+    """The part of the sets' admin that runs them."""
+
+    actions = ["run_search", "run_answers"]
+
+    @admin.display(description=_("last search"))
+    def last_search(self, evaluation_set: EvaluationSet) -> str:
+        return _last_result(evaluation_set, RunKind.SEARCH)
+
+    @admin.display(description=_("last answers"))
+    def last_answers(self, evaluation_set: EvaluationSet) -> str:
+        return _last_result(evaluation_set, RunKind.ANSWERS)
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.add_evaluationrun")
+
+    @admin.action(description=_("Run search with the profile in force"), permissions=["run"])
+    def run_search(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
+        self._run_all(request, sets, RunKind.SEARCH)
+
+    @admin.action(description=_("Run answers with the profile in force"), permissions=["run"])
+    def run_answers(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
+        self._run_all(request, sets, RunKind.ANSWERS)
+
+    def _run_all(self, request: HttpRequest, sets: QuerySet[EvaluationSet], kind: RunKind) -> None:
+        profile = active_profile()
+        for evaluation_set in sets:
+            self._request_run(request, evaluation_set, profile, kind)
+
+    def _request_run(
+        self,
+        request: HttpRequest,
+        evaluation_set: EvaluationSet,
+        profile: NamedProfile,
+        kind: str,
+        draft: Draft | None = None,
+    ) -> EvaluationRun | None:
+        """The run, with a message; None, with the reason as a message, when it cannot be requested."""
+        if not evaluation_set.questions.measurable(kind).exists():
+            self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
+            return None
+        try:
+            run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, by=request.user)
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return None
+        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
+        return run
+
+    def runs_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
+        """What the page of a set shows of its runs."""
+        measurable = {kind: evaluation_set.questions.measurable(kind).count() for kind in RunKind}
+        metric = request.GET.get("metric", "")
+        shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
+        measure = measure_of(shown, metric)
+        runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
+        return {
+            "run_form": RunForm(evaluation_set) if self.has_run_permission(request) else None,
+            "run_buttons": [
+                (kind, label, measurable[kind])
+                for kind, label in (
+                    (RunKind.SEARCH, _t("Run search (%d)") % measurable[RunKind.SEARCH]),
+                    (RunKind.ANSWERS, _t("Run answers (%d)") % measurable[RunKind.ANSWERS]),
+                )
+                if measurable[kind]
+            ],
+            "not_offered": [NOTHING_TO_MEASURE[kind] for kind in RunKind if not measurable[kind]],
+            "runs": [(run, documents_badge(run), run_badge(run), result_text(run, metric)) for run in runs],
+            "is_live": any(not run.is_finished for run in runs),
+            "metric": measure.key,
+            "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
+            "chart": trend_chart(evaluation_set, measure),
+        }
+
+    def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
+        """A run of the set with the profile chosen, on the documents chosen."""
+        evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
+        form = RunForm(evaluation_set, request.POST)
+        run = None
+        if form.is_valid():
+            chosen = form.cleaned_data
+            run = self._request_run(request, evaluation_set, chosen["profile"], chosen["kind"], chosen["draft"])
+        else:
+            problems = " ".join(str(problem) for of_field in form.errors.values() for problem in of_field)
+            self.message_user(request, problems, messages.ERROR)
+        if run is None:
+            return redirect("admin:evaluation_evaluationset_change", set_id)
+        return redirect("admin:evaluation_evaluationrun_change", run.pk)
+
+
+def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:
+    run = evaluation_set.runs.filter(kind=kind, draft=None, status=EvaluationRun.Status.DONE).first()
+    return f"{run.profile_name}: {result_text(run)}" if run else "–"
+
+
+_FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
+    "csv": ("text/csv; charset=utf-8", importing.as_csv),
+    "jsonl": ("application/jsonl; charset=utf-8", importing.as_json_lines),
+}
+
+
+MOST_QUESTIONS = 5000
+
+
+class CanonicalForm(forms.Form):
+    collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
+    number = forms.IntegerField(label=_("Questions"), min_value=1, max_value=MOST_QUESTIONS, initial=100)
+    seed = forms.IntegerField(
+        label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
+    )
+    name = forms.CharField(label=_("Name"), max_length=200, required=False)
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        return building.set_from_canonical_questions(**self.cleaned_data, created_by=user)
+
+
+class ImportForm(forms.Form):
+    """An archive, or its two files one by one; ``contents`` are theirs by name."""
+
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(),
+        label=_("Collection"),
+        help_text=_("The judged documents are named by their source and must be in it."),
+    )
+    slug = forms.SlugField(label=_("Short name"))
+    name = forms.CharField(label=_("Name"), max_length=200, required=False)
+    archive = forms.FileField(
+        label=_("ZIP archive"), required=False, help_text=_("Of a folder in BEIR's form; its corpus is not read.")
+    )
+    queries = forms.FileField(
+        label=QUERIES,
+        required=False,
+        help_text=_(
+            'A query may hold an expected "answer", lists of what an answer "must" and "must_not" hold and its '
+            '"max_chars", or "expects_refusal": true.'
+        ),
+    )
+    qrels = forms.FileField(
+        label=JUDGEMENTS[0], required=False, help_text=_("Not needed where the queries say what is expected.")
+    )
+
+    contents: dict[str, bytes]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        archive, queries, qrels = (cleaned.get(name) for name in ("archive", "queries", "qrels"))
+        for name in ("archive", "queries", "qrels"):
+            if cleaned.get(name) is not None and cleaned[name].size > LARGEST_BYTES:
+                message = _t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20)
+                self.add_error(name, message)
+                return cleaned
+        if archive is not None and (queries is None and qrels is None):
+            try:
+                self.contents = read_archive(archive.read())
+            except EvaluationError as error:
+                self.add_error("archive", str(error))
+        elif archive is None and queries is not None:
+            self.contents = {QUERIES: queries.read()}
+            if qrels is not None:
+                self.contents[JUDGEMENTS[0]] = qrels.read()
+        elif not self.errors:
+            self.add_error(None, _t("Choose an archive, or its files one by one."))
+        return cleaned
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        options = {name: self.cleaned_data[name] for name in ("collection", "slug", "name")}
+        return importing.import_beir(self.contents, **options, created_by=user)
+
+
+@admin.register(EvaluationSet)
+class EvaluationSetAdmin(RunsOfSets):
+    list_display = ["name", "collection", "questions", "drafts", "last_search", "last_answers", "created_at"]
+    list_filter = [("collection", CollectionFilter)]
+    list_select_related = ["collection"]
+    search_fields = ["name", "slug", "description"]
+    prepopulated_fields = {"slug": ["name"]}
+    fields = ["name", "slug", "collection", "description"]
+    change_list_template = "admin/evaluation/evaluationset/change_list.html"
+    change_form_template = "admin/evaluation/evaluationset/change_form.html"
+
+    class Media:
+        css = {"all": STYLES}
+        js = ["retrieval/live.js"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
+        sets: QuerySet[EvaluationSet] = super().get_queryset(request)
+        return sets.annotate(
+            question_count=Count("questions", distinct=True),
+            asked_count=Count("questions", filter=asked("questions"), distinct=True),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
+        # The expected passages are documents of this collection.
+        return ["collection"] if obj else []
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
+    ) -> forms.ModelChoiceField[Any] | None:
+        if db_field.name == "collection":
+            options["queryset"] = self.open_collections(request).in_service()
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: forms.ModelForm[Any], change: bool) -> None:
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+    # The list --------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("questions"), ordering="question_count")
+    def questions(self, evaluation_set: EvaluationSet) -> SafeString:
+        address = reverse("admin:evaluation_evaluationquestion_changelist")
+        count = getattr(evaluation_set, "question_count", 0)
+        return link(f"{address}?evaluation_set__id__exact={evaluation_set.pk}", count)
+
+    @admin.display(description=_("drafts"))
+    def drafts(self, evaluation_set: EvaluationSet) -> int:
+        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
+
+    # One set ---------------------------------------------------------------------------------------------------------
+
+    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
+        counts = self.questions(obj), self.drafts(obj)
+        return {**self.runs_context(request, obj), "counts": counts, "formats": list(_FORMATS)}
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("canonical/", guard(self.canonical_view), name="evaluation_evaluationset_canonical"),
+            path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
+            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
+            path("<int:set_id>/export.<str:form>", guard(self.export_view), name="evaluation_evaluationset_export"),
+            *super().get_urls(),
+        ]
+
+    def canonical_view(self, request: HttpRequest) -> HttpResponse:
+        """A set of canonical questions of a collection."""
+        form = CanonicalForm(
+            request.POST if request.method == "POST" else None, initial={"collection": request.GET.get("collection")}
+        )
+        notes = [
+            _t(
+                "These questions are indexed with their own passages, so any search finds them easily, by words most "
+                "of all. There is no way to leave them out of the index that is measured, and no other words are made "
+                "up for them: compare profiles with such a set, and do not take its figures for those of visitors."
+            )
+        ]
+        return self._make(request, form, _t("Make a set of canonical questions"), notes)
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """A set from files in BEIR's form."""
+        form = ImportForm(*((request.POST, request.FILES) if request.method == "POST" else ()))
+        return self._make(request, form, _t("Import a set"), [])
+
+    def _make(
+        self, request: HttpRequest, form: CanonicalForm | ImportForm, title: str, notes: list[str]
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        field = form.fields["collection"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = self.open_collections(request).in_service()
+        if form.is_valid():
+            try:
+                made = form.make_set(request.user)
+            except EvaluationError as error:
+                form.add_error(None, str(error))
+            else:
+                self.log_addition(request, made, [{"added": {}}])
+                message = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
+                self.message_user(request, message, messages.SUCCESS)
+                return redirect("admin:evaluation_evaluationset_change", made.pk)
+        return self.render_page(request, "evaluationset/make", title, {"form": form, "notes": notes})
+
+    def make_case_view(self, request: HttpRequest) -> HttpResponse:
+        """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
+        try:
+            answer_id = uuid.UUID(request.POST.get("answer", ""))
+        except ValueError as error:
+            raise Http404 from error
+        answers = rights.open_to(request.user, Answer.objects.select_related("conversation__collection"))
+        answer = get_object_or_404(answers, pk=answer_id)
+        collection = building.collection_asked(answer)
+        if collection is None:
+            self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
+            return redirect("admin:chat_answer_change", answer.pk)
+        question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
+        message = (
+            _t("A draft: say below what it should have found, or what a right answer says.")
+            if is_new
+            else _t("This answer is a test case already.")
+        )
+        self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
+        if is_new and not building.rests_within(answer, collection):
+            told = _t("Whoever reads this set reads the question. It was answered from other documents, too.")
+            self.message_user(request, told, messages.WARNING)
+        return redirect("admin:evaluation_evaluationquestion_change", question.pk)
+
+    def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
+        evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
+        if not self.has_view_permission(request, evaluation_set):
+            raise PermissionDenied
+        if form not in _FORMATS:
+            raise Http404
+        content_type, write = _FORMATS[form]
+        tell("evaluation_set.exported", evaluation_set, form=form)
+        response = HttpResponse("".join(write(evaluation_set)), content_type=content_type)
+        response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.{form}"'
+        return response
+
+
+admin.site.unregister(Collection)
+
+
+@admin.register(Collection)
+class EvaluatedCollectionAdmin(CollectionAdmin):
+    """Collections, from which an evaluation set can be made. Retrieval's own page knows no evaluation."""
+
+    actions = ["make_set"]
+
+    def has_make_set_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.add_evaluationset")
+
+    @admin.action(description=_("Make an evaluation set of canonical questions"), permissions=["make_set"])
+    def make_set(self, request: HttpRequest, collections: QuerySet[Collection]) -> HttpResponse | None:
+        chosen = collections[:2]
+        if len(chosen) != 1:
+            self.message_user(request, _t("Choose one collection."), messages.ERROR)
+            return None
+        address = reverse("admin:evaluation_evaluationset_canonical")
+        return HttpResponseRedirect(f"{address}?collection={chosen[0].pk}")

@@ -1,0 +1,112 @@
+"""What a good answer holds, what it does not hold, and how long it may be; and how far an answer is that. PURE."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from chat.answering.citations import remove_markers
+
+MOST_POINTS = 3
+# A complete answer that is longer than expected gets one point less, up to so many times the length.
+TOLERATED_LENGTHS = 3
+_PLAIN = str.maketrans(
+    {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What is expected of an answer.
+
+    Each of ``must`` has alternatives, separated by `|`, of which a good answer holds one; it holds none of
+    ``must_not``. ``longest`` is how many characters a reader would accept, None for any number. ``refusal`` says that
+    the documents do not answer the question: then nothing else is expected.
+    """
+
+    must: tuple[str, ...] = ()
+    must_not: tuple[str, ...] = ()
+    longest: int | None = None
+    refusal: bool = False
+
+    @property
+    def says_of_text(self) -> bool:
+        """Whether anything is expected of an answer's text."""
+        return bool(self.must or self.must_not) or self.longest is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """From 0 to 3 points for an answer; what is ``missing`` of what it must hold, and the ``forbidden`` it holds.
+
+    ``length`` is in characters, without markers.
+    """
+
+    points: int
+    missing: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    length: int = 0
+    is_too_long: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing and not self.forbidden
+
+
+def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False) -> Grade:
+    """The points of an answer with this ``text``.
+
+    3 for all that it must hold, none of what it must not, within the length; 2 for the same at up to three times the
+    length; 1 for at least half of what it must hold, or for citing an expected document (``cites_expected``); else 0.
+    Where a refusal is expected, 3 for one, else 0; where an answer is, a refusal has 0.
+    """
+    readable = " ".join(remove_markers(text).split())
+    length = len(readable)
+    if expected.refusal or refused:
+        missing = () if expected.refusal else expected.must
+        return Grade(MOST_POINTS if expected.refusal and refused else 0, missing, (), length)
+    words = _normalize(readable)
+    missing = tuple(each for each in expected.must if not _holds(words, each))
+    forbidden = tuple(each for each in expected.must_not if _holds(words, each))
+    is_too_long = expected.longest is not None and length > expected.longest
+    is_far_too_long = expected.longest is not None and length > TOLERATED_LENGTHS * expected.longest
+    if not missing and not forbidden and not is_far_too_long:
+        points = MOST_POINTS - is_too_long
+    else:
+        points = int(2 * len(missing) <= len(expected.must) or cites_expected)
+    return Grade(points, missing, forbidden, length, is_too_long)
+
+
+def clean_lines(lines: Sequence[str]) -> list[str]:
+    """The lines that say something, on one line each."""
+    return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
+
+
+def _holds(words: str, alternatives: str) -> bool:
+    """Whether the words, normalized, hold one of the alternatives.
+
+    An alternative begins where a word begins, and its last word may go on; a number is a whole number.
+    """
+    return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
+
+
+@lru_cache(maxsize=4096)
+def _pattern(alternative: str) -> re.Pattern[str]:
+    before = after = ""
+    if alternative[0].isdigit():
+        before = r"(?<!\w)(?<!\d[.,])"
+    elif alternative[0].isalnum():
+        before = r"(?<!\w)"
+    if alternative[-1].isdigit():
+        after = r"(?!\d|[.,]\d)"
+    return re.compile(before + re.escape(alternative) + after)
+
+
+def _normalize(text: str) -> str:
+    """The text as it is compared: small letters, plain quotes and dashes, no emphasis, 1,234 as 1234."""
+    plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
+    return " ".join(_THOUSANDS.sub("", plain).split())

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.figures import fixed
+from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
+from evaluation.models.job import EvaluationJob, running_is_leased, user_key
+from retrieval.models import Draft, SearchProfileVersion
+
+
+class EvaluationRun(EvaluationJob):
+    """A set searched, or answered, with one profile, which is a job (see `EvaluationJob`).
+
+    ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
+    ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and
+    ``corpus_version`` the state of the documents when the run began: the collection's or, with a ``draft``, that of its
+    working copy. Only runs that agree in all of these, ``draft`` included, differ by their profile alone.
+    ``unreliable_reason`` says why the figures cannot be relied on; empty when they can.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", _("waiting")
+        RUNNING = "running", _("running")
+        DONE = "done", _("done")
+        FAILED = "failed", _("failed")
+        CANCELLED = "cancelled", _("cancelled")
+
+    Kind = RunKind
+    TASK = "evaluation.tasks.measure_evaluation_run"
+    MOST_ATTEMPTS = 3
+
+    class Trigger(models.TextChoices):
+        MANUAL = "manual", _("asked for")
+        GATE = "gate", _("before publishing")
+        CORPUS = "corpus", _("documents changed")
+
+    evaluation_set = models.ForeignKey(
+        EvaluationSet, models.CASCADE, related_name="runs", verbose_name=_("evaluation set")
+    )
+    draft = models.ForeignKey(
+        Draft, models.CASCADE, null=True, blank=True, related_name="evaluation_runs", verbose_name=_("draft")
+    )
+    kind = models.CharField(_("kind"), max_length=10, choices=RunKind, default=RunKind.SEARCH)
+    profile_version = models.ForeignKey(
+        SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
+    )
+    profile_name = models.CharField(_("search profile"), max_length=200)
+    settings = models.JSONField(_("settings"))
+    trigger = models.CharField(_("why"), max_length=10, choices=Trigger, default=Trigger.MANUAL)
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
+    unreliable_reason = models.TextField(_("not to be relied on"), blank=True)
+    asked = models.PositiveIntegerField(_("questions asked"), default=0)
+    total = models.PositiveIntegerField(_("questions"), default=0)
+    unresolved = models.PositiveIntegerField(_("expected passages that are gone"), default=0)
+    summary = models.JSONField(_("results"), default=dict, blank=True)
+    fingerprint = models.CharField(max_length=64, blank=True, editable=False)
+    conditions = models.JSONField(_("conditions"), default=dict, blank=True)
+    corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
+
+    created_by = user_key(_("asked by"), blank=True)
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("evaluation run")
+        verbose_name_plural = _("evaluation runs")
+        constraints = [running_is_leased("running_evaluation_is_leased")]
+        indexes = [models.Index(fields=["evaluation_set", "status", "-id"], name="evaluation_run_by_set")]
+
+    def __str__(self) -> str:
+        return f"{self.evaluation_set} · {self.profile_name} · #{self.pk}"
+
+    @property
+    def collection_id(self) -> int | None:
+        """The collection that is asked: the set's own, or the draft's working copy; None once that is cleared away."""
+        return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
+
+    @property
+    def is_reliable(self) -> bool:
+        return self.status == self.Status.DONE and not self.unreliable_reason
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.asked // self.total if self.total else 0
+
+
+class QuestionResult(models.Model):
+    """What one question of a search run found. ``question`` is empty once it was deleted; its words are kept.
+
+    ``expected`` holds an object for each expected passage: source, quote, grade, rank (None: not found) and whether it
+    still exists.
+    """
+
+    run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
+    question = models.ForeignKey(
+        EvaluationQuestion, models.SET_NULL, null=True, related_name="results", verbose_name=_("question")
+    )
+    text = models.TextField(_("question"))
+    ndcg = models.FloatField("nDCG@10")
+    hit = models.FloatField("hit@10")
+    recall = models.FloatField("recall@50")
+    reciprocal_rank = models.FloatField("MRR@10")
+    expected: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("expected passages"), default=list)
+    milliseconds = models.FloatField(_("milliseconds"))
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name = _("result of a question")
+        verbose_name_plural = _("results of questions")
+        constraints = [models.UniqueConstraint(fields=["run", "question"], name="one_result_per_question")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class AnswerResult(models.Model):
+    """What one question of an answers run was answered. ``question`` is empty once it was deleted; its words are kept.
+
+    The metrics lie in [0, 1], and are None where they say nothing (see `evaluation.runs.agreement`). ``generator``
+    wrote the answer; ``is_fallback`` says that it stood in for the one that was to be measured, which ``notice``
+    explains. ``citations`` holds an object for each: marker, source, title, section, quote. ``unmet`` has what is
+    ``missing``, what is ``forbidden`` and there, and how many characters it is ``too_long``, as far as there is any of
+    it. ``judged`` holds, by metric, a score with its reason or an error; ``judge_error`` says why the judge was not
+    asked, or not to the end.
+    """
+
+    run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
+    question = models.ForeignKey(
+        EvaluationQuestion, models.SET_NULL, null=True, related_name="answer_results", verbose_name=_("question")
+    )
+    text = models.TextField(_("question"))
+    expected_answer = models.TextField(_("expected answer"), blank=True)
+    expects_refusal = models.BooleanField(_("no answer expected"), default=False)
+    answer = models.TextField(_("answer"), blank=True)
+    refused = models.BooleanField(_("refused"))
+    citations: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("citations"), default=list)
+    generator = models.CharField(_("answered by"), max_length=200, blank=True)
+    is_fallback = models.BooleanField(default=False)
+    notice = models.TextField(_("notice"), blank=True)
+    agreement = models.FloatField(_("agreement"), null=True)
+    expectations = models.FloatField(_("expectations met"), null=True)
+    unmet: models.JSONField[dict[str, Any]] = models.JSONField(_("expectations not met"), default=dict)
+    cited = models.FloatField(_("cited"), null=True)
+    groundedness = models.FloatField(_("groundedness"), null=True)
+    refusal = models.FloatField(_("refusal"))
+    first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
+    milliseconds = models.FloatField(_("milliseconds"))
+    prompt_tokens = models.PositiveIntegerField(_("tokens read"), default=0)
+    completion_tokens = models.PositiveIntegerField(_("tokens written"), default=0)
+    cost = models.FloatField(_("cost"), null=True)
+    judge = models.CharField(_("judged by"), max_length=200, blank=True)
+    judged: models.JSONField[dict[str, dict[str, Any]]] = models.JSONField(_("judged"), default=dict)
+    judge_error = models.TextField(_("error of the judge"), blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name = _("answer to a question")
+        verbose_name_plural = _("answers to questions")
+        constraints = [models.UniqueConstraint(fields=["run", "question"], name="one_answer_per_question")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class GatePolicy(models.Model):
+    """How much worse a set's questions may fare before somebody has to decide."""
+
+    class Metric(models.TextChoices):
+        NDCG = "ndcg@10", "nDCG@10"
+        HIT = "hit@10", "hit@10"
+        RECALL = "recall@50", "recall@50"
+        MRR = "mrr@10", "MRR@10"
+        AGREEMENT = "agreement", _("agreement of the answers")
+        EXPECTATIONS = "expectations", _("expectations met by the answers")
+
+    evaluation_set = models.OneToOneField(
+        EvaluationSet, models.CASCADE, related_name="gate_policy", verbose_name=_("evaluation set")
+    )
+    metric = models.CharField(_("metric"), max_length=12, choices=Metric, default=Metric.NDCG)
+    largest_loss = models.FloatField(
+        _("largest allowed loss"),
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text=_(
+            "Refused is what is significantly worse by more than this: the whole 95-percent interval of the difference "
+            "lies below it. 0 refuses any significant loss."
+        ),
+    )
+    required_for_publishing = models.BooleanField(
+        _("required for publishing"),
+        default=True,
+        help_text=_("A version is published only after a run that is not significantly worse than what is in force."),
+    )
+    required_for_documents = models.BooleanField(
+        _("required for changed documents"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "The collection is changed by drafts alone, and a draft is published only after a run that is not "
+            "significantly worse than one on the documents in service."
+        ),
+    )
+    watches_corpus = models.BooleanField(
+        _("watches the documents"),
+        default=False,
+        help_text=_("Runs again after documents changed, and tells when the result is significantly worse."),
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["evaluation_set__name", "pk"]
+        verbose_name = _("gate")
+        verbose_name_plural = _("gates")
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(largest_loss__gte=0, largest_loss__lte=1), name="largest_loss_in_unit_range"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.evaluation_set)
+
+
+class CorpusAlert(models.Model):
+    """That the questions of a watched set fare significantly worse since documents changed."""
+
+    policy = models.ForeignKey(GatePolicy, models.CASCADE, related_name="alerts", verbose_name=_("gate"))
+    run = models.OneToOneField(EvaluationRun, models.CASCADE, related_name="alert", verbose_name=_("run"))
+    baseline = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="+", verbose_name=_("compared with"))
+    difference = models.FloatField(_("difference"))
+    low = models.FloatField(_("lower bound"))
+    high = models.FloatField(_("upper bound"))
+    created_at = models.DateTimeField(_("time"), auto_now_add=True)
+    acknowledged_at = models.DateTimeField(_("seen"), null=True, blank=True)
+    acknowledged_by = user_key(_("seen by"), blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("alert")
+        verbose_name_plural = _("alerts")
+
+    def __str__(self) -> str:
+        return f"{self.policy}: {fixed(self.difference, 3, signed=True)}"

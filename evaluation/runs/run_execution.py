@@ -1,0 +1,174 @@
+"""Measuring a run: lease its row, ask every question, keep each result as it comes.
+
+A worker that dies loses its lease; the results it had kept stay, and its successor asks the other
+questions, unless something that the results depend on has changed since: then it begins again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from evaluation import gates
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
+from evaluation.runs.measurement import (
+    AnswerMeasurement,
+    Measurement,
+    NotMeasured,
+    RunInput,
+    SearchMeasurement,
+    Unmeasurable,
+    prepare_reranker,
+)
+from evaluation.runs.queue import conditions, corpus_version
+from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
+from evaluation.sets.resolution import fingerprint, measured_questions
+from retrieval.exceptions import LeaseLost
+from retrieval.index.active import active_embedder
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.job import enqueue, is_due
+from retrieval.infrastructure.lease import acquire
+from retrieval.profile_json import from_json
+from retrieval.profile_settings import ImproperProfile
+from retrieval.search.profiles import NamedProfile
+from retrieval.types import SearchFilters
+
+logger = logging.getLogger(__name__)
+
+# A worker's task is ended after CELERY_TASK_TIME_LIMIT; before, the run is left, between two questions, to the next.
+LONGEST_STINT_SECONDS = 10 * 60.0
+_KINDS: Mapping[str, Callable[[RunInput], Measurement]] = {
+    RunKind.SEARCH: SearchMeasurement,
+    RunKind.ANSWERS: AnswerMeasurement,
+}
+
+# How many questions were asked, of how many.
+Report = Callable[[int, int], None]
+
+
+class _StintOver(Exception):
+    """The rest is for the next worker."""
+
+
+def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
+    """The run, taken as far as it goes; None when there was nothing to lease, or the lease was lost.
+
+    Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
+    """
+    waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft")
+    run = acquire(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
+    if run is None:
+        return None
+    try:
+        with heartbeat(run):
+            _measure(run, report)
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except _StintOver:
+        run.hand_back("", timedelta())
+        enqueue(EvaluationRun, [run.pk])
+    except Unmeasurable as error:
+        run.end(EvaluationRun.FAILED, str(error))
+    except EvaluationError as error:
+        run.retry(str(error))
+    except Exception as error:
+        logger.exception("Evaluation run %s could not be measured.", run.pk)
+        run.retry(f"{type(error).__name__}: {error}")
+    run.refresh_from_db()
+    return run
+
+
+def _measure(run: EvaluationRun, report: Report | None) -> None:
+    task = _task(run)
+    # Before the passages are looked up: a change in between is then seen at the end.
+    version = corpus_version(task.collection_id)
+    measurement = _KINDS[run.kind](task)
+    _begin(task, measurement, version)
+    asked = set(results_of(run).values_list("question", flat=True))
+    left = [question for question in task.questions if question.pk not in asked]
+    if left:
+        measurement.warm_up(left[0])
+    began = time.monotonic()
+    for number, question in enumerate(left, start=len(task.questions) - len(left)):
+        if time.monotonic() - began > LONGEST_STINT_SECONDS:
+            raise _StintOver
+        if report is not None:
+            report(number, len(task.questions))
+        _keep(run, measurement.ask(question))
+    results = list(results_of(run))
+    unreliable_reason = measurement.reason_not_to_trust(results)
+    if corpus_version(task.collection_id) != version:
+        unreliable_reason = "The documents changed while it ran: run it again."
+    elif conditions(run.kind) != run.conditions:
+        unreliable_reason = (
+            "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
+        )
+    with transaction.atomic():
+        run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
+        # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
+        ended = EvaluationRun.objects.get(pk=run.pk)
+        if ended.is_reliable:
+            gates.examine(ended)
+
+
+def _task(run: EvaluationRun) -> RunInput:
+    """Raises: Unmeasurable."""
+    try:
+        settings = from_json(run.settings)
+    except ImproperProfile as error:
+        raise Unmeasurable(f"The settings of {run.profile_name} cannot be read: {error}") from error
+    collection = run.collection_id
+    if collection is None or (run.draft is not None and not run.draft.is_open):
+        raise Unmeasurable(f"The documents of {run.draft} cannot be asked any more: it has ended.")
+    questions = measured_questions(run.evaluation_set, run.kind)
+    if not questions:
+        raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
+    return RunInput(
+        run=run,
+        profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
+        collection_id=collection,
+        # What they find is shown to those alone who see all documents of the collection.
+        filters=SearchFilters(collections=(collection,), readers=()),
+        questions=questions,
+    )
+
+
+def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
+    """Write down what is about to be measured, and forget the results of an attempt that measured something else."""
+    active_embedder()
+    prepare_reranker(task.profile.settings.reranker)
+    run = task.run
+    now = {
+        "fingerprint": fingerprint(task.questions, run.kind),
+        "conditions": conditions(run.kind),
+        "corpus_version": version,
+    }
+    with transaction.atomic():
+        run.lock()
+        if any(getattr(run, name) != value for name, value in now.items()):
+            results_of(run).delete()
+        asked = results_of(run).count()
+        total, unresolved = len(task.questions), measurement.unresolved
+        run.write(**now, total=total, asked=asked, unresolved=unresolved, error="")
+    for name, value in now.items():
+        setattr(run, name, value)
+
+
+def _keep(run: EvaluationRun, result: Result) -> None:
+    """Save the question's result and the run's progress, unless the lease was lost."""
+    with transaction.atomic():
+        run.lock()
+        if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():
+            # Deleted meanwhile: the set is another one now, and the next attempt sees it.
+            raise NotMeasured("A question was deleted while the set was measured.")
+        result.save(force_insert=True)
+        run.write(asked=F("asked") + 1, heartbeat_at=Now())

@@ -1,1 +1,0 @@
-"""Accounts that others vouch for: single sign-on, and an LDAP directory."""

@@ -1,0 +1,216 @@
+"""Limits on failed sign-ins, counted by account and by address.
+
+An account at one address is refused after few failures, an address alone after more. An account alone is slowed and
+never refused, so that nobody can lock its owner out. At an address where the account has signed in before, only the
+first limit holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from prometheus_client import Counter
+
+from ragsite.models import SignInCount
+from retrieval.api.callers import address_of
+from retrieval.infrastructure.slots import Slots
+
+logger = logging.getLogger(__name__)
+
+Kind = SignInCount.Kind
+
+WINDOW = timedelta(minutes=15)
+ADDRESS_FAILURES = 50
+# Sign-ins refused because too many passwords were being checked. A class that signs in together needs fewer.
+BUSY_TRIES = 200
+ACCOUNT_FAILURES = 30
+TOKEN_FAILURES = 30
+# A slowed account accepts one sign-in per pause from all unknown addresses together.
+ACCOUNT_PAUSE = timedelta(seconds=5)
+KNOWN_FOR = timedelta(days=30)
+_KNOWN_AGAIN_AFTER = timedelta(days=1)
+# How long to wait for the right to compute a hash, which takes some tenths of a second.
+WAIT_SECONDS = 2.0
+# One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
+_slots, _kept_slots = Slots(1), Slots(1)
+
+REFUSALS = Counter("ragsite_sign_in_refusals", "Tries to sign in that were refused unread.", ["reason"])
+
+_COUNT = """
+    INSERT INTO ragsite_signincount AS counted (key, kind, failures, since) VALUES (%s, %s, 1, %s)
+    ON CONFLICT (key) DO UPDATE SET
+        failures = CASE WHEN counted.since <= %s THEN 1 ELSE counted.failures + 1 END,
+        since = CASE WHEN counted.since <= %s THEN EXCLUDED.since ELSE counted.since END
+    RETURNING failures
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who tries to sign in: the name or token that was sent, and the address it came from."""
+
+    address: str
+    secret: str
+
+    def key(self, kind: Kind) -> str:
+        match kind:
+            case Kind.ADDRESS | Kind.TOKENS | Kind.BUSY:
+                parts = ["", self.address]
+            case Kind.ACCOUNT:
+                parts = [self.secret, ""]
+            case _:
+                parts = [self.secret, self.address]
+        return salted_hmac(f"ragsite.sign_in.{kind}", "\0".join(parts), algorithm="sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """``wait_seconds`` is 0 if the caller may try now. ``is_known``: the account or token has succeeded at this address
+    before. ``is_clean``: a success changes no row, because there are no failures to delete and the address is known.
+    """
+
+    wait_seconds: int
+    is_known: bool
+    is_clean: bool
+
+
+def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
+    """``secret`` is a user's name, whose capitals do not count, or a token."""
+    return Caller(address_of(request), secret.casefold() if is_name else secret)
+
+
+def password_allowance(caller: Caller) -> Allowance:
+    """Whether the caller may try a password. Costs one query and no hash."""
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
+    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
+
+
+def token_allowance(caller: Caller) -> Allowance:
+    """Whether the caller may try a token. One that has succeeded at this address before always may."""
+    return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
+
+
+def code_wait(caller: Caller) -> int:
+    """Seconds until the next attempt at a second factor.
+
+    Failures are counted for the account at all addresses. Whoever gets here knows the password, so a stranger cannot
+    lock the owner out.
+    """
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
+    return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
+
+
+def account_wait(caller: Caller) -> int:
+    """Seconds until the next sign-in to an account that is attacked from many addresses; 0 if this one may go on."""
+    now = timezone.now()
+    account = SignInCount.objects.filter(
+        key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
+    )
+    if not account.exists() or _is_known(caller, now):
+        return 0
+    may_pass = Q(admitted_at=None) | Q(admitted_at__lte=now - ACCOUNT_PAUSE)
+    return 0 if account.filter(may_pass).update(admitted_at=now) else _seconds(ACCOUNT_PAUSE)
+
+
+def count_failure(caller: Caller) -> None:
+    """Count a wrong password against the account, the address, and both together."""
+    for kind, limit in (
+        (Kind.PAIR, settings.SIGN_IN_FAILURES),
+        (Kind.ADDRESS, ADDRESS_FAILURES),
+        (Kind.ACCOUNT, ACCOUNT_FAILURES),
+    ):
+        _count(caller, kind, limit)
+
+
+def count_busy(caller: Caller) -> None:
+    """Count a password that was not checked because too many others were, so that floods are refused, too."""
+    _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
+    _count(caller, Kind.BUSY, BUSY_TRIES)
+
+
+def count_token_failure(caller: Caller) -> None:
+    _count(caller, Kind.TOKENS, TOKEN_FAILURES)
+
+
+def count_success(caller: Caller, *, with_failures: bool = True) -> None:
+    """Remember that the account or token succeeded at this address, and delete the account's failures here."""
+    if with_failures:
+        forget_failures(caller)
+    known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
+    SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
+
+
+def forget_failures(caller: Caller) -> None:
+    SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
+
+
+def forget_old() -> int:
+    """Delete expired rows. Returns their number."""
+    now = timezone.now()
+    old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
+    return SignInCount.objects.filter(old).delete()[0]
+
+
+def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Allowance:
+    now = timezone.now()
+    kinds = {caller.key(kind): kind for kind in (*limits, Kind.KNOWN)}
+    counted = {kinds[row.key]: row for row in SignInCount.objects.filter(key__in=kinds)}
+    known = counted.get(Kind.KNOWN)
+    is_known = known is not None and known.since > now - KNOWN_FOR
+    waits = [
+        _seconds(row.since + WINDOW - now)
+        for kind, limit in limits.items()
+        if (row := counted.get(kind)) is not None
+        and row.failures >= limit
+        and row.since > now - WINDOW
+        and not (is_known and kind in exempt_when_known)
+    ]
+    is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
+    return Allowance(max(waits, default=0), is_known, is_clean)
+
+
+def _is_known(caller: Caller, now: datetime) -> bool:
+    return SignInCount.objects.filter(key=caller.key(Kind.KNOWN), since__gt=now - KNOWN_FOR).exists()
+
+
+def _count(caller: Caller, kind: Kind, limit: int) -> None:
+    now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [caller.key(kind), kind.value, now, now - WINDOW, now - WINDOW])
+        failures = cursor.fetchone()[0]
+    if failures == limit:
+        logger.warning("Signing in failed %d times from %s; limited by %s.", failures, caller.address, kind.value)
+
+
+def _seconds(duration: timedelta) -> int:
+    return max(1, math.ceil(duration.total_seconds()))
+
+
+class HashingBusy(Exception):
+    """Too many passwords are being checked at this moment."""
+
+
+@contextmanager
+def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
+    """One password hash at a time. ``is_known``: the account has signed in at this address before.
+
+    Raises: HashingBusy if no slot becomes free within WAIT_SECONDS.
+    """
+    with ExitStack() as held:
+        try:
+            slots = _kept_slots if is_known else _slots
+            held.enter_context(slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
+        except TimeoutError:
+            raise HashingBusy from None
+        yield

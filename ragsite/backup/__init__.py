@@ -1,1 +1,0 @@
-"""Backup and restore: the database and the originals of the documents, in one file."""

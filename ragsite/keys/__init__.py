@@ -1,1 +1,0 @@
-"""API keys: made, recognised, limited, revoked."""

@@ -1,1 +1,0 @@
-"""What the site tells about its own work: log lines, metrics of several processes, OpenTelemetry."""

@@ -1,0 +1,202 @@
+"""The audit log: entries are written in the transaction of what they record, exported, and deleted when old."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.db import connection, transaction
+from django.db.models import Model, QuerySet
+from django.dispatch import receiver
+from django.utils import timezone
+
+from chat.models import Answer, Conversation, QuestionBudget
+from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
+from ragsite.operations import request_context
+from retrieval.api.callers import address_of
+from retrieval.infrastructure.record import happened
+from retrieval.models import Collection, CollectionGrant
+from retrieval.rights import seen_whole_by
+
+_API = ("/api/", "/v1/")
+# Models whose rows are named by a person's name or address.
+_OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
+
+
+def record(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
+    """Write an entry in the current transaction, so that it is saved with the change or not at all.
+
+    ``details`` are JSON values without text of documents, questions or answers.
+    """
+    return AuditEntry.objects.create(
+        action=action,
+        **_origin(),
+        object_type=subject._meta.label_lower if subject is not None else "",
+        object_id=_id(subject),
+        object_label=_label(subject),
+        object_person=person_of(_concerned(subject)),
+        details=details,
+    )
+
+
+def _origin() -> dict[str, Any]:
+    """The fields actor, key, via and address of an entry.
+
+    They are read from the request when the entry is written: an API view authenticates after the middleware has run.
+    """
+    context = request_context.current()
+    request = context.request
+    if request is None:
+        return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
+    user, key = getattr(request, "user", None), getattr(request, "auth", None)
+    return {
+        "actor": person_of(user) if getattr(user, "is_authenticated", False) else None,
+        "key": key.public_id if isinstance(key, ApiKey) else "",
+        "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
+        "address": address_of(request)[:60],
+    }
+
+
+def _id(subject: Model | None) -> str:
+    return str(subject.pk) if subject is not None and subject.pk is not None else ""
+
+
+def person_of(user: Any) -> AuditPerson | None:
+    """The row that represents the user in the log, with the user's present name; None for a visitor."""
+    if user is None or user.pk is None:
+        return None
+    name = user.get_username()[:200]
+    person, _is_new = AuditPerson.objects.get_or_create(user_id=user.pk, defaults={"name": name})
+    if person.name != name:
+        person.name = name
+        person.save(update_fields=["name"])
+    return person
+
+
+def _label(subject: Model | None) -> str:
+    """The object's name. Empty for people, who are named elsewhere, and for what is named by a question."""
+    if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
+        return ""
+    if subject.get_deferred_fields():
+        # It was loaded to be deleted: its other fields cannot be read any more.
+        return ""
+    if isinstance(subject, ApiKey):
+        # Its name is its owner's choice, and may say who that is.
+        return f"{subject.public_id}…"
+    return str(subject)[:300]
+
+
+def _concerned(subject: Model | None) -> Any:
+    if isinstance(subject, AbstractBaseUser):
+        return subject
+    if isinstance(subject, Invitation):
+        return subject.accepted_by
+    return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
+
+
+# These actions are recorded once in this time for each person, object and address: a page that is open is loaded again
+# and again, and HTTP Basic sends the password with each request.
+AGAIN_AFTER = {
+    "conversation.viewed": timedelta(minutes=10),
+    "conversation.listed": timedelta(minutes=10),
+    "sign_in.basic": timedelta(hours=1),
+}
+
+
+@receiver(user_logged_in, dispatch_uid="audit.signed_in")
+def _signed_in(user: Any, **_: Any) -> None:
+    record("sign_in.succeeded", user)
+
+
+@receiver(user_logged_out, dispatch_uid="audit.signed_out")
+def _signed_out(user: Any, **_: Any) -> None:
+    if user is not None:
+        record("sign_in.ended", user)
+
+
+@receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
+def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
+    # The typed name is kept only if an account has it: people type passwords into that field.
+    users = get_user_model()
+    name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
+    user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
+    record("sign_in.failed", user, known=user is not None)
+
+
+@receiver(happened, dispatch_uid="audit.happened")
+def _happened(action: str, subject: Model | None, details: dict[str, Any], **_: Any) -> None:
+    if action not in AGAIN_AFTER or not _happened_lately(action, subject):
+        record(action, subject, **details)
+
+
+def _happened_lately(action: str, subject: Model | None) -> bool:
+    origin = {"actor": None, "address": ""} | _origin()
+    return AuditEntry.objects.filter(
+        action=action,
+        actor=origin["actor"],
+        object_id=_id(subject),
+        address=origin["address"],
+        at__gt=timezone.now() - AGAIN_AFTER[action],
+    ).exists()
+
+
+def delete_old_entries() -> int:
+    """Delete the entries that are older than AUDIT_DAYS, and the persons whom none names any more."""
+    if settings.AUDIT_DAYS <= 0:
+        return 0
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            # The trigger of migration 0003 allows deletions in a transaction with this setting.
+            cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
+        old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
+        deleted = old.delete()[0]
+        acted = AuditEntry.objects.exclude(actor=None).values("actor")
+        concerned = AuditEntry.objects.exclude(object_person=None).values("object_person")
+        AuditPerson.objects.exclude(pk__in=acted).exclude(pk__in=concerned).delete()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL ragsite.audit_retention = 'off'")
+    return deleted
+
+
+def may_read_labels(user: Any) -> bool:
+    """Whether ``user`` may read the names of objects, which include document titles of all collections."""
+    return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
+
+
+def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:
+    """The entries, oldest first, each as one line of JSON."""
+    ordered = entries.select_related("actor", "object_person").order_by("at", "pk")
+    for entry in ordered.iterator(chunk_size=2000):
+        yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"
+
+
+def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
+    """Without the label, also without the details, which may name collections."""
+    return {
+        "id": entry.pk,
+        "at": entry.at.isoformat(),
+        "action": entry.action,
+        "actor": _person(entry.actor),
+        "key": entry.key or None,
+        "via": entry.via,
+        "address": entry.address or None,
+        "object": {
+            "type": entry.object_type,
+            "id": entry.object_id,
+            "label": entry.object_label if with_label else "",
+            "person": _person(entry.object_person),
+        },
+        "details": entry.details if with_label else {},
+    }
+
+
+def _person(person: Any) -> dict[str, Any] | None:
+    return None if person is None else {"user_id": person.user_id, "name": person.name}

@@ -1,0 +1,174 @@
+"""The models whose changes the audit log records, from pages, the API and commands alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import AbstractBaseUser, Permission
+from django.db.models import Model
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+
+from ragsite.operations.audit_log import record
+from retrieval.models import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A model, and which of its fields are recorded.
+
+    For ``values`` an entry has the old and the new value; for ``names`` only that they changed, because they may be
+    personal or long. ``relations`` are many-to-many fields.
+    """
+
+    model: str
+    called: str
+    values: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (*self.values, *self.names)
+
+
+WATCHED = (
+    Watched(
+        "auth.User",
+        "user",
+        values=("is_active", "is_staff", "is_superuser"),
+        names=("username", "password", "email", "first_name", "last_name"),
+        relations=("groups", "user_permissions"),
+    ),
+    Watched("auth.Group", "group", names=("name",), relations=("permissions",)),
+    Watched(
+        "ragsite.ApiKey",
+        "key",
+        values=("scopes", "is_limited", "rate", "expires_at", "revoked_at"),
+        names=("name",),
+        relations=("collections",),
+    ),
+    Watched("ragsite.Invitation", "invitation", values=("expires_at", "accepted_by_id"), relations=("groups",)),
+    Watched("mfa.Authenticator", "second_factor", values=("type", "user_id")),
+    Watched("socialaccount.SocialAccount", "single_sign_on", values=("provider", "user_id")),
+    Watched(
+        "retrieval.Collection",
+        "collection",
+        values=("slug", "visibility", "text_search_configuration"),
+        names=("name", "description"),
+    ),
+    Watched("retrieval.CollectionGrant", "grant", values=("collection_id", "group_id", "user_id", "role")),
+    Watched(
+        "retrieval.Document",
+        "document",
+        values=("collection_id", "content_hash"),
+        names=("source", "title", "url", "language", "metadata"),
+    ),
+    Watched(
+        "chat.QuestionBudget", "budget", values=("questions_a_day", "tokens_a_day", "cost_a_day", "user_id", "group_id")
+    ),
+    Watched(
+        "retrieval.Source",
+        "source",
+        values=("collection_id", "kind", "interval_minutes", "is_paused"),
+        names=("name", "options", "secret"),
+    ),
+    Watched("retrieval.Webhook", "webhook", values=("is_active", "events"), names=("address", "secret")),
+    Watched("retrieval.Draft", "draft", values=("status", "override")),
+    Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
+    Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),
+    Watched("retrieval.Publication", "publication", values=("version_id", "override")),
+    Watched(
+        "evaluation.GatePolicy",
+        "gate",
+        values=("metric", "largest_loss", "required_for_publishing", "required_for_documents", "watches_corpus"),
+    ),
+    Watched("evaluation.Experiment", "experiment", values=("started_at", "ended_at")),
+)
+
+
+def watch_all() -> None:
+    for watched in WATCHED:
+        _watch(watched)
+
+
+def _watch(watched: Watched) -> None:
+    model = apps.get_model(watched.model)
+
+    def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
+        """Keep the stored values of the fields that are about to be saved."""
+        names = watched.fields
+        if update_fields is not None:
+            names = tuple(name for name in names if {name, name.removesuffix("_id")} & set(update_fields))
+        rows = model._default_manager.filter(pk=instance.pk).values(*names) if names else model._default_manager.none()
+        instance._audited_before = (instance.pk is not None and rows.first()) or {}
+
+    def saved(instance: Any, created: bool, **_: Any) -> None:
+        if _is_exempt(instance):
+            return
+        if created:
+            record(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in watched.values})
+            return
+        changed = {
+            name: [before, getattr(instance, name)]
+            for name, before in instance._audited_before.items()
+            if before != getattr(instance, name)
+        }
+        if changed:
+            values = {name: both for name, both in changed.items() if name in watched.values}
+            record(f"{watched.called}.changed", instance, changed=sorted(changed), **values)
+
+    def deleted(instance: Any, **_: Any) -> None:
+        if not _is_exempt(instance):
+            record(f"{watched.called}.deleted", instance)
+
+    for signal, receiver in ((pre_save, remember), (post_save, saved), (post_delete, deleted)):
+        signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
+    for relation in watched.relations:
+        m2m_changed.connect(
+            partial(_relation_changed, watched, relation),
+            sender=model._meta.get_field(relation).remote_field.through,
+            weak=False,
+            dispatch_uid=f"audit.{watched.model}.{relation}",
+        )
+
+
+def _relation_changed(
+    watched: Watched,
+    relation: str,
+    action: str,
+    instance: Any,
+    reverse: bool,
+    model: type[Model],
+    pk_set: set[Any] | None,
+    **_: Any,
+) -> None:
+    """``reverse``: the change was made from the other end. ``pk_set`` is None when a relation is cleared."""
+    change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
+    if change is None:
+        return
+    if action != "pre_clear":
+        others = list(model._default_manager.filter(pk__in=pk_set or ()))
+    elif reverse:
+        others = list(apps.get_model(watched.model)._default_manager.filter(**{relation: instance}))
+    else:
+        others = list(getattr(instance, relation).all())
+    pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)] if others else []
+    for subject, related in pairs:
+        names = sorted(_name(each) for each in related)
+        record(f"{watched.called}.{relation}_{change}", subject, names=names)
+
+
+def _name(related: Model) -> str:
+    if isinstance(related, AbstractBaseUser):
+        # By the id: an entry can never be changed, and a name must be removed when the person is erased.
+        return f"user {related.pk}"
+    return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
+
+
+def _is_exempt(instance: Model) -> bool:
+    """Documents of a draft: its publication is recorded instead."""
+    return isinstance(instance, Document) and hasattr(instance.collection, "draft")

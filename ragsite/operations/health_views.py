@@ -1,0 +1,135 @@
+"""Is the process alive, can the site answer, and what do its counters say.
+
+`/readyz` is 200 as long as questions can be answered; what does not work as it should, but does not keep them from
+being answered, is named under `degraded`. It answers within two seconds, whatever hangs. Its sentences are for anybody;
+the log has the errors themselves.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from itertools import product
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from evaluation.gates import open_alerts
+from evaluation.models import Judgement
+from ragsite.operations import readiness, shared_metrics
+from ragsite.operations.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
+from ragsite.operations.queues import queues
+from ragsite.supervision import restarts
+from retrieval.documents.reconciliation import last_counts
+from retrieval.index.cluster import nodes
+from retrieval.infrastructure import disk
+from retrieval.infrastructure.metrics import latest_gauge
+from retrieval.sources.states import count_states
+
+DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
+INCONSISTENCIES = latest_gauge(
+    "ragsite_index_inconsistencies", "What the last index check found and is not repaired, by kind.", ["kind"]
+)
+ALERTS = latest_gauge(
+    "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."
+)
+JUDGEMENTS = latest_gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
+SOURCES = latest_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
+DISK_FREE = latest_gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
+NODE_UP = latest_gauge("ragsite_database_node_up", "Whether a node of a distributed database answers.", ["node"])
+DATABASE_UP = latest_gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
+RESTARTS = latest_gauge(
+    "ragsite_process_restarts", "How often a process was started again, and why.", ["process", "reason"]
+)
+QUEUE_LENGTH = latest_gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
+QUEUE_AGE = latest_gauge(
+    "ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"]
+)
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """This process answers. Asks nothing of the database, so that its loss does not get the process killed."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when questions can be answered, 503 otherwise."""
+    findings = collect_findings(readiness.GROUPS)
+    ready = all(finding.state is not Health.FAILED for finding in findings.values())
+    degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
+    body: dict[str, Any] = {
+        "status": ("degraded" if degraded else "ready") if ready else "unavailable",
+        "degraded": degraded,
+        "checks": {name: {"state": found.state, "detail": found.detail} for name, found in findings.items()},
+    }
+    if ready:
+        body["documents"] = findings["worker"].counts
+    return JsonResponse(body, status=200 if ready else 503)
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """What the web processes of this machine have counted together, for Prometheus."""
+    # The user is looked at last: that asks the database, which may be down.
+    if not (
+        settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
+    ):
+        return HttpResponse(
+            "Metrics are shown to staff and to this machine; METRICS_PUBLIC shows them to all.\n",
+            status=403,
+            content_type="text/plain",
+        )
+    DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
+    for process, number in restarts(settings.DATA_DIR).items():
+        RESTARTS.labels(process=process, reason="died").set(number)
+    for room in disk.rooms():
+        DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
+    return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
+
+
+def _count_rows() -> Finding:
+    """Brings up to date what is counted in the database; when that does not answer, the other counters still tell."""
+    for status, number in readiness.documents_by_status().items():
+        DOCUMENTS.labels(status=status).set(number)
+    for kind, number in last_counts().items():
+        INCONSISTENCIES.labels(kind=kind).set(number)
+    for (judge, status), number in _judgements().items():
+        JUDGEMENTS.labels(judge=judge, status=status).set(number)
+    for state, number in count_states().items():
+        SOURCES.labels(state=state).set(number)
+    ALERTS.set(open_alerts().count())
+    for node in nodes():
+        NODE_UP.labels(node=node.name).set(node.is_reachable)
+    for waiting in queues():
+        QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)
+        QUEUE_AGE.labels(queue=waiting.name).set(waiting.oldest_seconds)
+    return Finding()
+
+
+_FIGURES = CheckGroup({"figures": ask_in_database(_count_rows)}, ("figures",))
+
+
+def _judgements() -> dict[tuple[str, str], int]:
+    """How many there are for every pair of judge and status, also where there are none."""
+    rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
+    counted = {(judge, status): number for judge, status, number in rows}
+    return {pair: counted.get(pair, 0) for pair in product(Judgement.Judge.values, Judgement.Status.values)}
+
+
+def _is_from_this_machine(request: HttpRequest) -> bool:
+    """Whether the request comes from this machine itself; what a proxy on this machine passes on does not."""
+    if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
+        return False
+    try:
+        return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,304 @@
+"""What `/readyz` looks at. The sentences are for anybody; the log has the errors themselves."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count
+from django.db.models.functions import Now
+
+from ragsite import local_model
+from ragsite.celery import app as celery_app
+from ragsite.operations.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
+from ragsite.operations.queues import queues
+from retrieval import conf
+from retrieval.documents import sandbox
+from retrieval.documents.reconciliation import last_counts
+from retrieval.documents.storage import document_files
+from retrieval.exceptions import FilesUnavailable
+from retrieval.index.active import searches_former
+from retrieval.index.closeness import calibration_of, missing_calibration
+from retrieval.index.cluster import nodes as cluster_nodes
+from retrieval.infrastructure import breaker, disk, replicas
+from retrieval.models import Document, Draft, Embedder
+from retrieval.search.profiles import active_profile
+from retrieval.types import SearchMethod
+
+logger = logging.getLogger(__name__)
+
+# Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
+PGVECTOR_WANTED = (0, 8, 6)
+PGVECTOR_NEEDED = (0, 8, 0)
+# How long a document may wait before its waiting tells that no worker is there: the schedule looks every 15 seconds.
+WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
+# How long a document may be read without any progress while its worker's heartbeat goes on.
+STUCK_AFTER = timedelta(minutes=3)
+# The scheduler looks at its schedule every few seconds.
+SCHEDULER_LOST_AFTER_SECONDS = 120.0
+BROKER_TIMEOUT_SECONDS = 3
+
+
+def database() -> Finding:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        logger.exception("The database does not answer.")
+        return Finding(Health.FAILED, "The database does not answer; the log says why.")
+    return Finding()
+
+
+def migrations() -> Finding:
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        return Finding(Health.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
+    return Finding()
+
+
+def pgvector() -> Finding:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    if row is None:
+        return Finding(Health.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
+    version = tuple(int(part) for part in row[0].split(".") if part.isdecimal())
+    recommended = ".".join(map(str, PGVECTOR_WANTED))
+    if version < PGVECTOR_NEEDED:
+        return Finding(Health.FAILED, f"pgvector {row[0]} is too old: install {recommended} or newer.")
+    if version < PGVECTOR_WANTED:
+        return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {recommended} or newer.")
+    return Finding(detail=row[0])
+
+
+def nodes() -> Finding:
+    """Whether all of a distributed database answers: a search asks every node that holds shards."""
+    known = cluster_nodes()
+    lost = [node.name for node in known if not node.is_reachable]
+    if lost:
+        logger.error("Nodes of the database do not answer: %s", ", ".join(lost))
+        return Finding(Health.FAILED, f"{len(lost)} of {len(known)} nodes of the database do not answer.")
+    return Finding(detail=f"{len(known)} nodes." if known else "")
+
+
+# Kept, because an embedder that hangs is told of when the database may not be asked any more.
+_VECTORS_ALONE = threading.Event()
+
+
+def _searches_vectors_alone() -> bool:
+    """Whether nothing answers without the embedder."""
+    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    (_VECTORS_ALONE.set if is_alone else _VECTORS_ALONE.clear)()
+    return is_alone
+
+
+def embedder() -> Finding:
+    """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
+    state = Health.FAILED if _searches_vectors_alone() else Health.DEGRADED
+    try:
+        configured = conf.embedder()
+        configured.embed_query("ready")
+    except Exception:  # whatever keeps a backend from answering, the search goes on without it
+        logger.exception("The embedder does not work.")
+        return Finding(state, "The embedder does not work; the log says why.")
+    active = Embedder.objects.filter(is_active=True).first()
+    if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
+        if searches_former(configured.name):
+            return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
+        return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
+    if calibration_of(configured.name) is None:
+        return Finding(detail=missing_calibration(configured.name))
+    return Finding(detail=conf.embedder_notice() or configured.name)
+
+
+def search_profile() -> Finding:
+    """Which search profile is in force, and whether the switch leaves anything of it but vectors."""
+    profile = active_profile()
+    if profile.error:
+        return Finding(
+            Health.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
+        )
+    if not settings.RETRIEVAL_HYBRID_ENABLED:
+        return Finding(detail=f"{profile}, by vectors alone: RETRIEVAL_HYBRID_ENABLED is false.")
+    return Finding(detail=profile.name)
+
+
+def broker() -> Finding:
+    try:
+        with celery_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
+            try:
+                link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
+            except Exception:
+                # The transport of pgmq leaves its pool open when its first query fails: four connections a probe.
+                client = getattr(link.transport, "_pgmq_client", None)
+                if client is not None:
+                    client.pool.close()
+                raise
+    except Exception:  # each transport has its own errors
+        logger.exception("The broker does not answer.")
+        return Finding(Health.DEGRADED, "The broker does not answer: new documents wait until it does.")
+    return Finding()
+
+
+def worker() -> Finding:
+    """Whether somebody reads new documents, and gets on with it; told from their rows, so that no worker is asked."""
+    counts = documents_by_status()
+    documents = Document.objects.order_by()
+    stale = documents.filter(
+        status=Document.Status.PENDING, attempts=0, updated_at__lt=Now() - WAITS_FOR_NOBODY_AFTER
+    ).exists()
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
+    if stale and not busy.exists():
+        return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
+    if stuck := busy.filter(updated_at__lt=Now() - STUCK_AFTER).count():
+        minutes = STUCK_AFTER.total_seconds() / 60
+        return Finding(
+            Health.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
+        )
+    return Finding(counts=counts)
+
+
+def drafts() -> Finding:
+    """Whether drafts are copied and cleared away: a step that fails is tried again for ever, here at least twice."""
+    if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
+        return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
+    return Finding()
+
+
+def documents_by_status() -> dict[str, int]:
+    counted = dict(Document.objects.order_by().values_list("status").annotate(Count("pk")))
+    return {status: counted.get(status, 0) for status in Document.Status.values}
+
+
+def queue() -> Finding:
+    """Whether work waits longer than it should, although somebody may be busy with it."""
+    late = [each for each in queues() if each.is_late]
+    if late:
+        lengths = "; ".join(
+            f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min" for line in late
+        )
+        return Finding(Health.DEGRADED, f"Work waits for too long: {lengths}.")
+    return Finding()
+
+
+def disk_space() -> Finding:
+    """Whether there is room to write; without it what is stored can still be read."""
+    short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
+    if short is None:
+        return Finding()
+    free = f"{short.free_bytes // 2**20} MiB are free"
+    if short.free_bytes < settings.DISK_RESERVE_BYTES:
+        reserve = f"{free}, less than {settings.DISK_RESERVE_BYTES // 2**20} MiB"
+        return Finding(Health.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
+    if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
+        return Finding(Health.DEGRADED, f"The disk is nearly full ({free}): make room.")
+    return Finding(detail=f"{free}.")
+
+
+def files() -> Finding:
+    """Whether the bucket of the documents' files answers; questions are answered without it."""
+    storage = document_files()
+    if not isinstance(storage, FileSystemStorage):
+        try:
+            storage.check()  # type: ignore[attr-defined]
+        except (FilesUnavailable, FileNotFoundError):
+            return Finding(
+                Health.DEGRADED, "The storage of the files does not answer: nothing can be uploaded or read."
+            )
+    return Finding()
+
+
+def scheduler() -> Finding:
+    """Whether the schedule is looked at; nothing is known of a scheduler that never wrote to this data directory."""
+    seen = settings.SCHEDULER_SEEN_FILE
+    if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
+        return Finding(
+            Health.DEGRADED,
+            "The scheduler does not run: what was interrupted is not resumed. Start `python -m ragsite.beat`.",
+        )
+    return Finding()
+
+
+def breakers() -> Finding:
+    """Which servers this process leaves alone, because they failed repeatedly."""
+    failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
+    if failing:
+        return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
+    return Finding()
+
+
+def read_replicas() -> Finding:
+    """Whether searches read from all replicas that the settings name; other servers answer without them."""
+    unused = [f"{name} {trouble}" for name, trouble in replicas.troubles().items() if trouble]
+    if unused:
+        return Finding(Health.DEGRADED, f"Other servers answer its searches: {'; '.join(unused)}.")
+    return Finding()
+
+
+def language_model() -> Finding:
+    """Whether the local model, if there is one, answers; without it answers are quoted."""
+    if settings.LOCAL_MODEL and not local_model.is_ready():
+        return Finding(
+            Health.DEGRADED,
+            "The local language model does not run; answers are quoted from the documents.",
+        )
+    return Finding(detail=settings.OPENAI_MODEL)
+
+
+def file_sandbox() -> Finding:
+    """Whether the processes that read files and draw pages can be started, with all their guards."""
+    state = sandbox.state()
+    if state.failure:
+        return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
+    if state.missing_guards:
+        read = "No file is read" if settings.SANDBOX_REQUIRED else "Files are read without these guards"
+        return Finding(Health.DEGRADED, f"{read}, which this machine lacks: {', '.join(state.missing_guards)}.")
+    return Finding()
+
+
+def indexes() -> Finding:
+    """Whether passages, vectors and statistics agreed when they were last checked."""
+    if sum(last_counts().values()):
+        return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
+    return Finding()
+
+
+CHECKS: dict[str, Check] = {
+    "database": database,
+    "migrations": Remembered(ask_in_database(migrations)),
+    "pgvector": ask_in_database(pgvector),
+    "nodes": ask_in_database(nodes),
+    "search_profile": ask_in_database(search_profile),
+    "worker": ask_in_database(worker),
+    "queue": ask_in_database(queue),
+    "drafts": ask_in_database(drafts),
+    "indexes": ask_in_database(indexes),
+    "replicas": read_replicas,
+    "embedder": Remembered(embedder),
+    "broker": Remembered(broker),
+    "disk": disk_space,
+    "files": Remembered(files),
+    "scheduler": scheduler,
+    "breakers": breakers,
+    "language_model": language_model,
+    "sandbox": file_sandbox,
+}
+# Each group may hang without keeping the others from answering.
+GROUPS = [
+    CheckGroup(
+        CHECKS,
+        ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "drafts", "indexes"),
+    ),
+    CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
+    CheckGroup(CHECKS, ("replicas",), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "language_model", "sandbox"), hung=lambda: Health.DEGRADED),
+]

@@ -1,0 +1,178 @@
+"""Traces and metrics over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is imported for others.
+
+The exporters read OpenTelemetry's own variables (headers, timeouts, certificates) themselves.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from celery.signals import (
+    before_task_publish,
+    task_failure,
+    task_postrun,
+    task_prerun,
+    worker_process_init,
+    worker_process_shutdown,
+)
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from prometheus_client import REGISTRY
+
+from retrieval.infrastructure import tracing
+
+
+class OpenTelemetrySpans:
+    """`retrieval.infrastructure.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends what has not
+    been sent."""
+
+    def __init__(self) -> None:
+        from opentelemetry import context, trace
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._context, self._trace = context, trace
+        self._propagator = TraceContextTextMapPropagator()
+        # Each process counts for itself.
+        resource = Resource.create(
+            {"service.name": settings.OTEL_SERVICE_NAME, "service.instance.id": str(uuid.uuid4())}
+        )
+        # Not made the global ones, which libraries in the worker look for.
+        self._traces = TracerProvider(resource=resource)
+        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._traces.get_tracer("ragsite")
+        self._metrics = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
+        _observe(self._metrics.get_meter("ragsite"))
+
+    def begin(self, name: str, attributes: Mapping[str, tracing.Attribute]) -> Any:
+        return self._tracer.start_span(name, attributes=dict(attributes))
+
+    def enter(self, span: Any) -> Any:
+        return self._context.attach(self._trace.set_span_in_context(span))
+
+    def leave(self, token: Any) -> None:
+        self._context.detach(token)
+
+    def end(self, span: Any, failure: str) -> None:
+        if failure:
+            span.set_attribute("error.type", failure)
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end()
+
+    def annotate(self, attributes: Mapping[str, tracing.Attribute]) -> None:
+        self._trace.get_current_span().set_attributes(dict(attributes))
+
+    def begin_request(self, request: HttpRequest) -> Any:
+        """The span of a request, below the caller's own if it sends `traceparent`; current from now on."""
+        caller = {name: request.headers[name] for name in ("traceparent", "tracestate") if name in request.headers}
+        span = self._tracer.start_span(
+            request.method or "HTTP",
+            self._propagator.extract(caller),
+            self._trace.SpanKind.SERVER,
+            {"http.request.method": request.method or ""},
+        )
+        self.enter(span)
+        return span
+
+    def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
+        # The pattern of the address: the address itself may hold a secret, and its query a question.
+        route = request.resolver_match.route if request.resolver_match else ""
+        if route:
+            span.update_name(f"{request.method} /{route}")
+            span.set_attribute("http.route", f"/{route}")
+        span.set_attribute("http.response.status_code", response.status_code)
+        self.end(span, str(response.status_code) if response.status_code >= 500 else "")
+
+    def send(self, headers: dict[str, Any]) -> None:
+        """Put the current span into the message of a task."""
+        self._propagator.inject(headers)
+
+    def begin_task(self, task: Any) -> Any:
+        sent = {"traceparent": parent} if (parent := getattr(task.request, "traceparent", None)) else {}
+        span = self._tracer.start_span(
+            task.name, self._propagator.extract(sent), self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
+        )
+        self.enter(span)
+        return span
+
+    def shut_down(self) -> None:
+        self._traces.shutdown()
+        self._metrics.shutdown()
+
+
+_spans: OpenTelemetrySpans | None = None
+_tasks: dict[str, Any] = {}
+
+
+def current() -> OpenTelemetrySpans | None:
+    return _spans
+
+
+@worker_process_init.connect
+def start(**_: Any) -> None:
+    """Begin to send, in this process; its threads would not survive a fork. Nothing without an endpoint."""
+    global _spans
+    if settings.OTEL_ENDPOINT and _spans is None:
+        _spans = OpenTelemetrySpans()
+        tracing.use(_spans)
+
+
+@worker_process_shutdown.connect
+def _stop(**_: Any) -> None:
+    if _spans is not None:
+        _spans.shut_down()
+
+
+@before_task_publish.connect
+def _send(headers: dict[str, Any] | None = None, **_: Any) -> None:
+    if _spans is not None and headers is not None:
+        _spans.send(headers)
+
+
+@task_prerun.connect
+def _begin_task(task_id: str, task: Any, **_: Any) -> None:
+    if _spans is not None:
+        _tasks[task_id] = [_spans.begin_task(task), ""]
+
+
+@task_failure.connect
+def _fail_task(task_id: str, exception: BaseException, **_: Any) -> None:
+    if task_id in _tasks:
+        _tasks[task_id][1] = type(exception).__name__
+
+
+@task_postrun.connect
+def _end_task(task_id: str, **_: Any) -> None:
+    if _spans is not None and task_id in _tasks:
+        _spans.end(*_tasks.pop(task_id))
+
+
+def _observe(meter: Any) -> None:
+    """Sends the site's counters, and of its histograms the number and the sum.
+
+    Gauges are left to `/metrics`: most are worked out when somebody asks there.
+    """
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+    def read(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observe(_options: CallbackOptions) -> Iterable[Observation]:
+            for family in REGISTRY.collect():
+                for sample in family.samples:
+                    if sample.name == name:
+                        yield Observation(sample.value, sample.labels)
+
+        return observe
+
+    for family in REGISTRY.collect():
+        if family.name.startswith("ragsite_") and family.type in ("counter", "histogram"):
+            suffixes = ("_total",) if family.type == "counter" else ("_count", "_sum")
+            for name in (family.name + suffix for suffix in suffixes):
+                meter.create_observable_counter(name, [read(name)], description=family.documentation)

@@ -1,1 +1,0 @@
-"""A person's data: told, and erased."""

@@ -1,1 +1,0 @@
-"""What `/healthz` and `/readyz` say, and the checks behind it."""

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from retrieval.admin.admin_rights import CuratedAdmin, GrantInline, may_manage
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
+from retrieval.admin.document_admin import documents_by_status, requeue_all
+from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
+from retrieval.admin.draft_admin import may_begin
+from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
+from retrieval.gates import documents_are_guarded
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+from retrieval.rights import entrust
+
+
+class InServiceChangeList(ChangeList):
+    """Without the working copies of drafts, which are reached from their drafts."""
+
+    root_queryset: QuerySet[Collection]
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[Collection]:
+        self.root_queryset = self.root_queryset.in_service()  # type: ignore[attr-defined]  # its custom method
+        return super().get_queryset(request, exclude_parameters)
+
+
+@admin.register(Collection)
+class CollectionAdmin(PageAdmin, CuratedAdmin):
+    collection_path = "pk"
+    list_display = ["name", "slug", "text_search_configuration", "visibility", "documents", "passages"]
+    list_filter = ["visibility", "text_search_configuration"]
+    search_fields = ["name", "slug"]
+    prepopulated_fields = {"slug": ["name"]}
+    fields = ("name", "slug", "description", "text_search_configuration", "visibility")
+    readonly_fields = ("documents", "passages", "mean_length", "created_at")
+    inlines = [GrantInline]
+    change_form_template = "admin/retrieval/collection/change_form.html"
+
+    class Media:
+        css = {
+            "all": [
+                "retrieval/admin.css",
+                "retrieval/profiles.css",
+                "retrieval/documents/drafts.css",
+                "retrieval/uploading.css",
+            ]
+        }
+        js = ["retrieval/admin_status.js", UPLOADING_SCRIPT]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
+        return super().get_queryset(request).select_related("statistics")
+
+    def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
+        return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
+        """With what a draft rests on: a copy is found by its own name, by staff alone, and has its words reduced as its
+        collection has."""
+        if obj is None:
+            return list(self.readonly_fields)
+        if draft_of(obj) is not None:
+            return [*self.readonly_fields, "slug", "text_search_configuration", "visibility"]
+        if reason_not_to_change(obj):
+            return [*self.readonly_fields, "text_search_configuration"]
+        return list(self.readonly_fields)
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Collection | None = None) -> dict[str, Any]:
+        """For a new one alone: the short name of one that is there stands in addresses."""
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return InServiceChangeList
+
+    def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return may_manage(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        """Not for a working copy, which goes with its draft."""
+        may = super().has_delete_permission(request, obj)
+        return may and (obj is None or (may_manage(request, obj) and draft_of(obj) is None))
+
+    def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
+        """Without the grants of a working copy, which has those of its collection."""
+        return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
+
+    def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
+        return {
+            "draft_it_is_of": draft_of(obj),
+            "open_draft": obj.drafts.open().first(),
+            "is_guarded": documents_are_guarded(obj),
+            "may_begin": may_begin(request),
+            "has_drafts": request.user.has_perm("retrieval.view_draft"),
+            **upload_context(request.user, obj),
+        }
+
+    @admin.display(description=_("documents"))
+    def documents(self, collection: Collection) -> SafeString:
+        counts = documents_by_status(collection.documents.all())
+        label = str(sum(counts.values()))
+        others = [
+            f"{counts[status]} {status.label}"
+            for status in (Document.Status.PENDING, Document.Status.PROCESSING, Document.Status.FAILED)
+            if counts.get(status)
+        ]
+        if others:
+            label += f" ({', '.join(others)})"
+        address = reverse("admin:retrieval_document_changelist")
+        return format_html('<a href="{}?collection__id__exact={}">{}</a>', address, collection.pk, label)
+
+    @admin.display(description=_("passages"))
+    def passages(self, collection: Collection) -> int:
+        return _statistics(collection).chunks
+
+    @admin.display(description=_("mean length of a passage, in words that are indexed"))
+    def mean_length(self, collection: Collection) -> str:
+        return str(number_format(_statistics(collection).mean_length, 1))
+
+    def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            if not change:
+                entrust(obj, request.user)
+            if not change or "text_search_configuration" not in form.changed_data:
+                return
+            number = requeue_all(obj.documents.order_by("pk").select_for_update())
+        message = ngettext(
+            "%d document will be read again, because words are reduced differently now.",
+            "%d documents will be read again, because words are reduced differently now.",
+            number,
+        )
+        self.message_user(request, message % number, messages.INFO)
+
+    def get_deleted_objects(
+        self, objs: QuerySet[Collection] | Sequence[Collection], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What would go, counted."""
+        collections = list(objs)
+        counts = {
+            str(Collection._meta.verbose_name_plural): len(collections),
+            str(Document._meta.verbose_name_plural): Document.objects.filter(collection__in=collections).count(),
+            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(collection__in=collections).count(),
+        }
+        may = all(self.has_delete_permission(request, collection) for collection in collections)
+        missing = set() if may else {str(Collection._meta.verbose_name)}
+        return [str(collection) for collection in collections], counts, missing, []
+
+
+@admin.register(Embedder)
+class EmbedderAdmin(ReadOnlyAdmin):
+    list_display = ["name", "dimension", "is_active", "created_at"]
+    fields = ["name", "dimension", "is_active", "created_at"]
+
+
+def _statistics(collection: Collection) -> CollectionStatistics:
+    """The collection's statistics; those of an empty one when nothing was ever put into it."""
+    try:
+        return collection.statistics
+    except CollectionStatistics.DoesNotExist:
+        return CollectionStatistics(collection=collection)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminDateWidget
+from django.core.validators import RegexValidator
+from django.utils.functional import lazy
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.documents import formats
+from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.submission import read_upload
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Collection, Document
+from retrieval.search.metadata_filters import validated_metadata
+
+if TYPE_CHECKING:
+    from django.core.files.uploadedfile import UploadedFile
+
+# The admin puts scripts above what they work on.
+UPLOADING_SCRIPT = forms.Script("retrieval/uploading.js", defer=True)
+validate_language = RegexValidator(
+    r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$", _("This must be a language code, such as en or pt-BR.")
+)
+
+
+class DocumentFileInput(forms.ClearableFileInput):
+    """Offers the files that can be read."""
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
+
+
+class FilesInput(DocumentFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One or several files. An empty one is let through: it is refused by name, and the others go on."""
+
+    widget = FilesInput
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_empty_file=True, **kwargs)
+
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
+        files = data if isinstance(data, (list, tuple)) else [data]
+        return [super(FilesField, self).clean(file, initial) for file in files if file]
+
+
+def upload_context(user: Any, collection: Collection | None = None) -> dict[str, Any]:
+    """What a page needs to have a form for files: the collections that ``user`` may add documents to, or just one."""
+    if not (user.is_staff and user.has_perm("retrieval.add_document")):
+        return {}
+    collections = Collection.objects.curated_by(user)
+    if collection is not None:
+        collections = collections.filter(pk=collection.pk)
+    open_ones = [found for found in collections if not reason_not_to_change(found)]
+    return {"upload_collections": open_ones, "accepted_files": formats.accepted_files()}
+
+
+class MetadataField(forms.JSONField):
+    """Empty where there are none, instead of the signs for that."""
+
+    widget = forms.Textarea(attrs={"rows": 2})
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "required": False})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value in (None, {}) else super().prepare_value(value)
+
+
+class UploadForm(forms.Form):
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), label=_("Collection"), error_messages={"required": _("Choose a collection first.")}
+    )
+    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
+    # Of one file from a folder: its path in it.
+    source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
+    text = forms.CharField(
+        label=_("Or text"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("Text or Markdown; or a web address and nothing else, whose page is fetched once."),
+    )
+    text_name = forms.CharField(label=_("Title of the text"), required=False, max_length=200)
+    language = forms.CharField(
+        label=_("Language"),
+        required=False,
+        max_length=8,
+        validators=[validate_language],
+        help_text=_("Such as en; left empty, it is detected."),
+    )
+    metadata = MetadataField(
+        label=_("Metadata"),
+        help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
+    )
+
+    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
+
+    def clean_metadata(self) -> dict[str, object] | None:
+        return _clean_metadata(self.cleaned_data["metadata"])
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        if not self.errors and not cleaned["file"] and not cleaned["text"]:
+            self.add_error("file", _("Choose a file, or write a text or a web address."))
+        return cleaned
+
+
+class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """A document as staff may change it. ``replacement`` becomes the bytes of the new file, or None."""
+
+    replacement = forms.FileField(
+        label=_("New version of the file"),
+        required=False,
+        widget=DocumentFileInput,
+        help_text=_("Takes the place of the present one; until it has been read, the present one is searched."),
+    )
+
+    url = forms.URLField(
+        label=_("Web address"),
+        required=False,
+        max_length=1000,
+        assume_scheme="https",
+        help_text=_("Where readers find the original."),
+    )
+
+    class Meta:
+        model = Document
+        fields = ["title", "url", "language", "metadata", "review_on"]
+        widgets = {"review_on": AdminDateWidget}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "language" in self.fields:
+            self.fields["language"].validators.append(validate_language)
+
+    def clean_metadata(self) -> dict[str, object]:
+        return _clean_metadata(self.cleaned_data["metadata"]) or {}
+
+    def clean_replacement(self) -> bytes | None:
+        upload = self.cleaned_data["replacement"]
+        if not upload:
+            return None
+        try:
+            return read_upload(upload, self.instance.source)
+        except DocumentRejected as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+def _clean_metadata(value: object) -> dict[str, object] | None:
+    return None if value is None else validated_metadata(value)

@@ -1,0 +1,262 @@
+"""Search profiles: their versions are made, tried, put in force and taken back here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Max, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.admin.base import PageAdmin, badge, read_override
+from retrieval.admin.playground import search_twice
+from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
+from retrieval.gates import PublicationRefused
+from retrieval.models import Publication, SearchProfile, SearchProfileVersion
+from retrieval.profile_settings import ImproperProfile, ProfileSettings
+from retrieval.search import profiles
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A version in the list. ``differences`` (name, in force, here) is None when the version cannot be read."""
+
+    version: SearchProfileVersion
+    state: SafeString | str
+    differences: list[tuple[str, str, str]] | None
+    error: str = ""
+
+
+@admin.register(SearchProfile)
+class SearchProfileAdmin(PageAdmin):
+    form = SearchProfileForm
+    list_display = ["name", "slug", "state", "newest", "description"]
+    search_fields = ["name", "slug", "description"]
+    prepopulated_fields = {"slug": ["name"]}
+    change_list_template = "admin/retrieval/searchprofile/change_list.html"
+    change_form_template = "admin/retrieval/searchprofile/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SearchProfile]:
+        found: QuerySet[SearchProfile] = super().get_queryset(request)
+        return found.annotate(newest_number=Max("versions__number"))
+
+    def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
+        may_edit = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
+        return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: SearchProfile | None = None) -> dict[str, Any]:
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
+        """Not while one of its versions is in force: answers would change without anybody having published."""
+        if obj is not None and obj.versions.filter(is_published=True).exists():
+            return False
+        return super().has_delete_permission(request, obj)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without deletion of several at once, which asks nobody whether one of them is in force."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    # The list --------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("status"))
+    def state(self, profile: SearchProfile) -> SafeString | str:
+        published = profile.versions.filter(is_published=True).first()
+        return badge("ready", _t("v%d in force") % published.number) if published else "-"
+
+    @admin.display(description=_("newest version"), ordering="newest_number")
+    def newest(self, profile: SearchProfile) -> str:
+        number = getattr(profile, "newest_number", None)
+        return f"v{number}" if number else "-"
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {**_in_force(), **(extra_context or {})})
+
+    # One profile -----------------------------------------------------------------------------------------------------
+
+    def get_form(
+        self, request: HttpRequest, obj: SearchProfile | None = None, change: bool = False, **kwargs: Any
+    ) -> type[SearchProfileForm]:
+        form = cast(type[SearchProfileForm], super().get_form(request, obj, change, **kwargs))
+        form.starting_point = self._starting_point(request, obj)
+        return form
+
+    def _starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
+        """The settings of the version named by ``?from=``; else of the newest one, or of what is in force."""
+        if profile is not None:
+            wanted = _wanted_version(request, profile) or profile.versions.first()
+            try:
+                if wanted is not None:
+                    return wanted.read()
+            except ImproperProfile:
+                return profiles.built_in_profile()  # the list of versions says that this one cannot be read
+        return profiles.active_profile().settings
+
+    def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        wanted = getattr(form, "profile_settings", None)
+        if wanted is None or (change and _is_newest(obj, wanted)):
+            told = _t("No setting differs from the newest version, so there is no new one.")
+            self.message_user(request, told, messages.INFO)
+            return
+        version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
+        form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
+        # The admin capitalises a message's first letter, which must not be that of the short name.
+        told = _t("Saved: %s. It is not in force before it is published.") % version
+        self.message_user(request, told, messages.SUCCESS)
+
+    def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
+        told = super().construct_change_message(request, form, formsets, add)
+        version = getattr(form, "saved_version", None)
+        return [*told, {"added": {"name": _t("version"), "object": f"v{version.number}"}}] if version else told
+
+    def response_add(
+        self, request: HttpRequest, obj: SearchProfile, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        return _to_profile(obj)
+
+    def response_change(self, request: HttpRequest, obj: SearchProfile) -> HttpResponse:
+        return _to_profile(obj)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        profile = kwargs.get("obj")
+        page = {
+            **_in_force(),
+            "versions": _version_rows(profile) if profile else [],
+            "overrides": _overrides(profile) if profile else [],
+            "started_from": _wanted_version(request, profile) if profile else None,
+            "may_change": self.has_change_permission(request, profile),
+        }
+        return super().render_change_form(request, {**context, **page}, *args, **kwargs)
+
+    # Versions --------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        playground = self.admin_site.admin_view(self.playground_view)
+        change = "retrieval.change_searchprofile"
+        publish = self.button_path(
+            "versions/<int:version_id>/publish/", self.publish_view, "searchprofile_publish", change
+        )
+        return [
+            path("playground/", playground, name="retrieval_searchprofile_playground"),
+            self.button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
+            publish,
+            *super().get_urls(),
+        ]
+
+    def playground_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        page = {**_in_force(), **search_twice(request), "may_change": self.has_change_permission(request)}
+        return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
+
+    def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
+        version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
+        try:
+            publication = profiles.publish(version, request.user, override=read_override(request))
+        except ImproperProfile as error:
+            told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
+            self.message_user(request, told, messages.ERROR)
+        except PublicationRefused as refusal:
+            return self.render_refusal(
+                request,
+                refusal,
+                subject=version,
+                page=reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]),
+                page_title=version.profile,
+                action=request.path,
+                kept=_t("It is kept with your name and the objections, and shown in the profile's history."),
+                next=request.POST.get("next", ""),
+            )
+        else:
+            told = _t("Published version %d.") % version.number
+            if publication.override:
+                told = _t("Published version %(number)d against objections, because: %(reason)s") % {
+                    "number": version.number,
+                    "reason": publication.override,
+                }
+            self.log_change(request, version.profile, told)
+            self.message_user(request, _t("In force: %s.") % version, messages.SUCCESS)
+        return _back(request, version.profile)
+
+    def withdraw_view(self, request: HttpRequest) -> HttpResponse:
+        withdrawn = profiles.withdraw()
+        if withdrawn is not None:
+            self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
+        self.message_user(request, _t("The built-in profile is in force."), messages.SUCCESS)
+        return _back(request, withdrawn.profile if withdrawn else None)
+
+
+def _in_force() -> dict[str, Any]:
+    """What every page about profiles says: which one is in force, and whether the switch overrules it."""
+    return {
+        "in_force": profiles.active_profile(),
+        "published": profiles.published_version(),
+        "hybrid_enabled": settings.RETRIEVAL_HYBRID_ENABLED,
+    }
+
+
+def _wanted_version(request: HttpRequest, profile: SearchProfile) -> SearchProfileVersion | None:
+    wanted = request.GET.get("from", "")
+    if not wanted.isdecimal() or len(wanted) > 9:
+        return None
+    return profile.versions.filter(number=wanted).first()
+
+
+def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
+    newest = profile.versions.first()
+    try:
+        return newest is not None and newest.read() == wanted
+    except ImproperProfile:
+        return False
+
+
+def _version_rows(profile: SearchProfile) -> list[VersionRow]:
+    in_force = profiles.active_profile().settings
+    rows = []
+    for version in profile.versions.select_related("profile", "created_by", "published_by"):
+        state: SafeString | str = badge("ready", _t("in force")) if version.is_published else ""
+        if not state and version.published_at:
+            state = badge("stopped", _t("was in force"))
+        try:
+            rows.append(VersionRow(version, state, differences(in_force, version.read())))
+        except ImproperProfile as error:
+            rows.append(VersionRow(version, state, None, str(error)))
+    return rows
+
+
+def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
+    """The publications against objections, the newest first."""
+    found = Publication.objects.filter(version__profile=profile).exclude(override="")
+    return found.select_related("version__profile", "published_by")
+
+
+def _to_profile(profile: SearchProfile) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:retrieval_searchprofile_change", args=[profile.pk]))
+
+
+def _back(request: HttpRequest, profile: SearchProfile | None) -> HttpResponseRedirect:
+    """To where the button was, if that is a page of this site."""
+    address = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+        return HttpResponseRedirect(address)
+    if profile is None:
+        return HttpResponseRedirect(reverse("admin:retrieval_searchprofile_changelist"))
+    return _to_profile(profile)

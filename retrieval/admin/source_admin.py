@@ -1,0 +1,201 @@
+"""Sources: configured, watched and set going here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from retrieval.admin.admin_rights import CollectionFilter, CuratedAdmin
+from retrieval.admin.base import PageAdmin, badge
+from retrieval.admin.source_form import form_of, option_names
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Source
+from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights import source_collections
+from retrieval.sources import sync_runs
+from retrieval.sources.kinds import KINDS
+from retrieval.sources.options import save_source
+from retrieval.sources.protocol import SourceKind
+from retrieval.sources.states import SourceState, standing_of
+
+COLOURS = {
+    SourceState.NEW: "pending",
+    SourceState.RUNNING: "processing",
+    SourceState.IN_SYNC: "ready",
+    SourceState.INCOMPLETE: "pending",
+    SourceState.HELD: "pending",
+    SourceState.FAILED: "failed",
+    SourceState.STALE: "failed",
+    SourceState.PAUSED: "stopped",
+}
+RUNS_SHOWN = 20
+ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
+    "sync": (sync_runs.ask_for, _("A run was asked for: %s.")),
+    "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("A preview was asked for: %s.")),
+    "remove": (lambda source: sync_runs.ask_for(source, may_remove=True), _("What is gone is removed: %s.")),
+    "pause": (sync_runs.pause, _("Paused: %s.")),
+    "resume": (sync_runs.resume, _("Goes on: %s.")),
+}
+
+
+@admin.register(Source)
+class SourceAdmin(PageAdmin, CuratedAdmin):
+    list_display = ["name", "collection", "kind_label", "state", "last_run", "next_run", "documents"]
+    list_filter = [("collection", CollectionFilter), "kind", "is_paused"]
+    list_select_related = ["collection"]
+    search_fields = ["name"]
+    change_form_template = "admin/retrieval/source/change_form.html"
+    actions = None
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/documents/drafts.css"]}
+        js = ["retrieval/live.js"]
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return source_collections(request.user)
+
+    # The list -------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("kind"), ordering="kind")
+    def kind_label(self, source: Source) -> str:
+        kind = KINDS.get(source.kind)
+        return str(kind.label) if kind else source.kind
+
+    @admin.display(description=_("status"))
+    def state(self, source: Source) -> SafeString:
+        state = standing_of(source).state
+        return badge(COLOURS[state], state.label)
+
+    @admin.display(description=_("last run"))
+    def last_run(self, source: Source) -> str:
+        last = standing_of(source).last
+        return date_format(localtime(last.finished_at), "SHORT_DATETIME_FORMAT") if last and last.finished_at else "–"
+
+    @admin.display(description=_("next run"), ordering="next_run_at")
+    def next_run(self, source: Source) -> str:
+        if source.is_paused or not source.interval_minutes:
+            return "–"
+        if source.next_run_at is None:
+            return _t("at once")
+        return date_format(localtime(source.next_run_at), "SHORT_DATETIME_FORMAT")
+
+    @admin.display(description=_("documents"))
+    def documents(self, source: Source) -> SafeString:
+        address = reverse("admin:retrieval_document_changelist")
+        number = source.own_documents.count()
+        return format_html('<a href="{}?origin__id__exact={}">{}</a>', address, source.pk, number)
+
+    # One source -----------------------------------------------------------------------------------------------------
+
+    def get_form(self, request: HttpRequest, obj: Source | None = None, change: bool = False, **kwargs: Any) -> Any:
+        kind = self._kind(request, obj)
+        if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
+            return super().get_form(request, obj, change, **kwargs)
+        return form_of(kind, request.user, is_new=obj is None)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
+        kind = self._kind(request, obj)
+        general = ["collection", "name", "interval_minutes", "metadata"]
+        if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
+            return [(None, {"fields": general})]
+        return [(None, {"fields": general}), (kind.label, {"fields": option_names(kind)})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
+        return ["collection"] if obj is not None else []
+
+    def _kind(self, request: HttpRequest, source: Source | None) -> SourceKind | None:
+        return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """First the kind is chosen, by a link; then its form is filled in."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        kind = self._kind(request, None)
+        if kind is not None:
+            return super().add_view(
+                request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
+            )
+        return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": list(KINDS.values())})
+
+    def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
+        # What was changed is tried at once.
+        obj.next_run_at = None
+        save_source(obj)
+
+    def page_context(self, request: HttpRequest, obj: Source) -> dict[str, Any]:
+        standing = standing_of(obj)
+        return {
+            "source": obj,
+            "standing": standing,
+            "state": badge(COLOURS[standing.state], standing.state.label),
+            "document_count": obj.own_documents.count(),
+            "runs": list(obj.runs.all()[:RUNS_SHOWN]),
+            "may_act": self.has_change_permission(request, obj),
+            "next_run": self.next_run(obj),
+        }
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Asks what becomes of the documents."""
+        source = self.get_object(request, object_id)
+        if not self.has_delete_permission(request, source):
+            raise PermissionDenied
+        if source is None:
+            return super().delete_view(request, object_id, extra_context)
+        wanted = request.POST.get("documents", "") if request.method == "POST" else ""
+        if wanted in ("keep", "remove"):
+            return self._delete(request, source, with_documents=wanted == "remove")
+        context = {"source": source, "document_count": source.own_documents.count()}
+        return self.render_page(request, "source/delete", _t("Delete the source %s") % source, context)
+
+    def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
+        name = str(source)
+        self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
+        try:
+            removed = sync_runs.delete(source, with_documents=with_documents)
+        except DocumentRejected as error:
+            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:retrieval_source_change", args=[source.pk]))
+        message = ngettext(
+            "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
+        )
+        self.message_user(request, message % {"name": name, "n": removed}, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:retrieval_source_changelist"))
+
+    # Buttons --------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
+        return [act, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
+        if action not in ACTIONS:
+            raise Http404
+        rows: QuerySet[Source] = self.get_queryset(request)
+        source = get_object_or_404(rows, pk=pk)
+        do, message = ACTIONS[action]
+        try:
+            do(source)
+        except sync_runs.RunRefused as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, message % source, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:retrieval_source_change", args=[source.pk]))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.job import enqueue_on_commit
+from retrieval.models import Webhook, WebhookDelivery
+from retrieval.sources.network import resolve
+from retrieval.sources.options import AddressField, SecretField
+from retrieval.webhooks import new_secret, set_secret
+
+
+class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    address = AddressField(label=_("Address"))
+    events = forms.MultipleChoiceField(
+        label=_("Events"), choices=Webhook.Event.choices, widget=forms.CheckboxSelectMultiple
+    )
+    new_secret = SecretField(
+        label=_("Secret"),
+        help_text=_("Signs what is sent. Encrypted, and never shown again. Empty: as it is; a new webhook gets one."),
+    )
+
+    class Meta:
+        model = Webhook
+        fields = ("address", "events", "is_active")
+
+    def clean_address(self) -> str:
+        """Raises: ValidationError for an address that nothing would be sent to."""
+        address = str(self.cleaned_data["address"])
+        parts = urlsplit(address)
+        try:
+            resolve(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        except (RetrievalError, ValueError) as error:
+            raise forms.ValidationError(str(error)) from error
+        return address
+
+
+@admin.register(Webhook)
+class WebhookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
+    form = WebhookForm
+    list_display = ("address", "events", "is_active", "created_at")
+    actions = ("send_test",)
+
+    def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
+        secret = form.cleaned_data["new_secret"]
+        if not secret and not obj.secret:
+            secret = new_secret()
+            messages.info(request, _t("The secret, which is shown this once: %s") % secret)
+        if secret:
+            set_secret(obj, secret)
+        super().save_model(request, obj, form, change)
+
+    @admin.action(description=_("Send a test event"), permissions=["change"])
+    def send_test(self, request: HttpRequest, webhooks: QuerySet[Webhook]) -> None:
+        rows = [WebhookDelivery(webhook=webhook, event="test", payload={}) for webhook in webhooks]
+        WebhookDelivery.objects.bulk_create(rows)
+        enqueue_on_commit(WebhookDelivery, [row.pk for row in rows])
+        messages.success(request, _t("Sent: the deliveries say what became of it."))
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "webhook", "event", "status", "attempts", "response_status", "error")
+    list_filter = ("status", "event", "webhook")
+    list_select_related = ("webhook",)
+    actions = ("send_again",)
+
+    @admin.action(description=_("Send again"), permissions=["view"])
+    def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
+        if not request.user.has_perm("retrieval.change_webhook"):
+            messages.error(request, _t("Your account may not do this: ask an administrator for the permission."))
+            return
+        ended = deliveries.exclude(status__in=(WebhookDelivery.WAITING, WebhookDelivery.RUNNING))
+        chosen = cast("list[int]", list(ended.values_list("pk", flat=True)))
+        WebhookDelivery.objects.filter(pk__in=chosen).update(**WebhookDelivery.restart_values(), finished_at=None)
+        enqueue_on_commit(WebhookDelivery, chosen)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.db import IntegrityError, models
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, mixins, serializers, status, viewsets
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from retrieval.api.pagination import Pagination
+from retrieval.api.parsers import JSONParser
+from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
+from retrieval.api.problems import ApiView, InsufficientStorage
+from retrieval.api.schema import ANY_TEXT
+from retrieval.api.serializers import (
+    CollectionSerializer,
+    DocumentSerializer,
+    ProblemSerializer,
+    SearchRequestSerializer,
+    SearchResponseSerializer,
+    UploadResponseSerializer,
+    UploadSerializer,
+)
+from retrieval.dataclass_json import to_json
+from retrieval.documents.drafts.editing import changing
+from retrieval.documents.submission import set_added_by, submit_upload
+from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
+from retrieval.infrastructure import disk
+from retrieval.key_limits import Scope, on_every_method, reading_and_writing
+from retrieval.models import Collection, CollectionStatistics, Document
+from retrieval.rights import entrust, filters_for, is_staff_with
+from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.trace import SearchResult, hit_as_json
+from retrieval.sources.web_page import submit_page
+from retrieval.types import SearchMethod
+
+
+class SearchView(ApiView):
+    tag = "Search"
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+    throttle_scope = "search"
+    key_scopes = on_every_method(Scope.SEARCH)
+
+    @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
+    def post(self, request: Request) -> Response:
+        """The passages that answer a question best, and why each stands where it stands."""
+        asked, result = search_as_asked(request)
+        trace = result.trace
+        answer: dict[str, Any] = {
+            "query_class": trace.query_class.value,
+            "search_method": trace.search_method,
+            "degraded": list(trace.degraded),
+            "results": [hit_as_json(hit) for hit in result.hits],
+            "timings_ms": trace.timings_ms,
+        }
+        if asked["explain"]:
+            may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
+            answer["trace"] = to_json(trace if may_see_errors else trace.without_errors())
+        return Response(answer)
+
+
+def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any], SearchResult]:
+    """What a request asks to search, by default in its own body, and what was found.
+
+    Raises: ValidationError; SearchBusy; SearchUnavailable.
+    """
+    wanted = SearchRequestSerializer(data=request.data if body is None else body)
+    wanted.is_valid(raise_exception=True)
+    asked = wanted.validated_data
+    method = asked.get("method") or "default"
+    restrictions = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in (asked.get("filters") or {}).items()
+    }
+    try:
+        filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
+    except InvalidQuery as error:
+        raise ValidationError({"collection": [str(error)]}) from error
+    try:
+        with place_to_search():
+            result = search(
+                asked["query"],
+                filters,
+                method=None if method == "default" else SearchMethod(method),
+                top_k=asked.get("top_k"),
+            )
+    except InvalidQuery as error:
+        raise ValidationError({"query": [str(error)]}) from error
+    return asked, result
+
+
+@extend_schema_view(
+    list=extend_schema(
+        parameters=[
+            OpenApiParameter("collection", ANY_TEXT, description="Short name of a collection."),
+            OpenApiParameter("status", str, enum=[*Document.Status.values, ""]),
+            OpenApiParameter("source", ANY_TEXT, description="Exactly this source."),
+        ]
+    )
+)
+class DocumentViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[Document],
+    ApiView,
+):
+    """Documents, for staff with Django's permissions for them.
+
+    Deleting one removes its passages, its file, and nothing of the answers that cited it.
+    """
+
+    queryset = Document.objects.select_related("collection").order_by("pk")
+    lookup_value_converter = "int"
+    serializer_class = DocumentSerializer
+    permission_classes = [StaffWithPermission]
+    key_scopes = reading_and_writing((Scope.SEARCH, Scope.DOCUMENTS_WRITE), (Scope.DOCUMENTS_WRITE,))
+    parser_classes = [MultiPartParser]
+    pagination_class = Pagination
+
+    def get_queryset(self) -> QuerySet[Document]:
+        user = self.request.user
+        curated = Collection.objects.curated_by(user)
+        queryset = super().get_queryset().filter(pk__in=Document.objects.readable_by(user), collection__in=curated)
+        if self.action != "list":
+            return queryset
+        wanted = _DocumentFilters(data=self.request.query_params)
+        wanted.is_valid(raise_exception=True)
+        for name, lookup in (("collection", "collection__slug"), ("status", "status"), ("source", "source")):
+            if value := wanted.validated_data.get(name):
+                queryset = queryset.filter(**{lookup: value})
+        return queryset
+
+    @extend_schema(
+        request={"multipart/form-data": UploadSerializer},
+        responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
+    )
+    def create(self, request: Request) -> Response:
+        """Upload files, or fetch one page. Each is judged alone: 202 when at least one was accepted, 400 when none was.
+
+        507 when none was accepted because the disk is full.
+        """
+        wanted = UploadSerializer(data=_without_files(request))
+        wanted.is_valid(raise_exception=True)
+        fields = wanted.validated_data
+        collection = Collection.objects.curated_by(request.user).filter(slug=fields["collection"]).first()
+        if collection is None:
+            raise ValidationError({"collection": ["There is no collection with this short name."]})
+        files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+        address = fields.get("url", "")
+        if not files and not address:
+            raise ValidationError(
+                {"file": ["No file was sent: put each one into a form field named file, or send the url of a page."]}
+            )
+        for name in ("source", "title", "url"):
+            if fields.get(name) and len(files) > 1:
+                raise ValidationError({name: ["This can be given for one file at a time only."]})
+        accepted: list[dict[str, Any]] = []
+        rejected: list[dict[str, str]] = []
+        seen: set[str] = set()
+        is_full = False
+        handed_in: list[UploadedFile[Any] | None] = [*files] or [None]
+        for file in handed_in:
+            name = (file.name or "") if file else address
+            submit = partial(submit_upload, upload=file, url=address) if file else partial(submit_page, address=address)
+            try:
+                if name in seen:
+                    raise DocumentRejected(f"{name} was sent twice: give the files different names.")
+                seen.add(name)
+                submission = submit(
+                    collection,
+                    source=fields.get("source", ""),
+                    title=fields.get("title", ""),
+                    language=fields.get("language", ""),
+                    metadata=fields.get("metadata"),
+                    may_replace=request.user.has_perm("retrieval.change_document"),
+                )
+            except (DocumentRejected, DiskFull) as error:
+                is_full = is_full or isinstance(error, DiskFull)
+                rejected.append({"file": name, "error": str(error)})
+            else:
+                set_added_by(submission, request.user)
+                accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
+        if is_full and not accepted:
+            raise InsufficientStorage(disk.message())
+        answer = {"accepted": accepted, "rejected": rejected}
+        return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
+
+    @extend_schema(responses={204: None, 409: ProblemSerializer})
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete a document; 409 when its collection is changed by drafts alone, or is one that cannot be changed."""
+        document = self.get_object()
+        try:
+            with changing(document.collection_id):
+                document.delete()
+        except DocumentRejected as error:
+            return Response({"detail": str(error)}, status=status.HTTP_409_CONFLICT)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _without_files(request: Request) -> dict[str, Any]:
+    fields: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
+    return {name: value for name, value in fields.items() if name != "file"}
+
+
+class _DocumentFilters(serializers.Serializer[Any]):
+    collection = serializers.CharField(required=False, allow_blank=True)
+    status = serializers.ChoiceField(choices=Document.Status.choices, required=False, allow_blank=True)
+    source = serializers.CharField(required=False, allow_blank=True)  # type: ignore[assignment]  # as above
+
+
+class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
+    """The collections in service that the caller may ask; staff with the permission may add one."""
+
+    serializer_class = CollectionSerializer
+    parser_classes = [JSONParser]
+    permission_classes = [MayAskStaffMayWrite]
+    key_scopes = reading_and_writing((Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE), (Scope.ADMIN,))
+    pagination_class = Pagination
+    queryset = Collection.objects.all()
+
+    def get_queryset(self) -> QuerySet[Collection]:
+        user = self.request.user
+        return with_totals(Collection.objects.readable_by(user).in_service(), user)
+
+    def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
+        try:
+            collection = serializer.save()
+        except IntegrityError:
+            raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
+        entrust(collection, self.request.user)
+        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
+
+
+def with_totals(collections: QuerySet[Collection], user: object) -> QuerySet[Collection]:
+    """``collections`` with ``document_total`` and ``passage_total`` of what ``user`` may read; one count is not joined
+    into the other.
+    """
+    readable = Document.objects.readable_by(user)
+    documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
+    passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")
+    if filters_for(user).readers:
+        passages = documents.values(total=models.Sum("chunk_count"))
+    number = models.IntegerField()
+    return collections.annotate(
+        document_total=Coalesce(Subquery(documents.values(total=models.Count("pk")), output_field=number), 0),
+        passage_total=Coalesce(Subquery(passages, output_field=number), 0),
+    )

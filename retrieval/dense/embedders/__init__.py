@@ -1,1 +1,0 @@
-"""The embedders, in this process or on a server."""

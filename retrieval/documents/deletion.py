@@ -1,0 +1,53 @@
+"""What goes with documents that are deleted: files, pictures, recognised text, and what others keep of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from retrieval.documents.recognition.pages import forget_pages
+from retrieval.exceptions import FilesUnavailable
+from retrieval.models import Document
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.page import page_pictures
+
+logger = logging.getLogger(__name__)
+
+# Sent with ``documents`` in the transaction that deletes them, however that is done.
+documents_deleted = Signal()
+
+
+def forget_documents(documents: Sequence[Document]) -> None:
+    """To be called once the documents' rows are gone, in the same transaction."""
+    documents_deleted.send(sender=Document, documents=documents)
+    forget_files([str(document.file.name) for document in documents])
+    hashes = {document.content_hash for document in documents if document.file}
+
+    def forget_pictures() -> None:
+        kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+        for content_hash in hashes - kept:
+            pdf_pages.forget_pictures(page_pictures(), content_hash)
+
+    if hashes:
+        forget_pages(hashes)
+        transaction.on_commit(forget_pictures)
+
+
+def forget_files(names: Iterable[str | None]) -> None:
+    """Delete the stored files once the transaction holds, but for those that a document still has, as drafts do."""
+    forgotten = {name for name in names if name}
+
+    def forget() -> None:
+        kept = set(Document.objects.filter(file__in=forgotten).values_list("file", flat=True))
+        for name in forgotten - kept:
+            try:
+                Document.file.field.storage.delete(name)
+            except FilesUnavailable:
+                # The documents are deleted all the same, and others are still to be told.
+                logger.warning("The file %s could not be deleted from its bucket.", name)
+
+    if forgotten:
+        transaction.on_commit(forget)

@@ -1,0 +1,350 @@
+"""Drafts: documents are changed in a working copy of their collection, which is published as a whole or not at all.
+
+A collection with an open draft changes by its publication alone, and so, with a gate on its documents, does any. What
+takes long is done by a worker, step by step: its progress is what the database holds, so that the successor of a worker
+that died resumes from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate, chain, count
+from typing import TYPE_CHECKING
+
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models import F, ManyToOneRel, QuerySet
+from django.db.models.deletion import Collector
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+from django.utils.translation import ngettext
+
+from retrieval import gates
+from retrieval.documents.deletion import forget_documents
+from retrieval.documents.drafts.copying import copy_documents
+from retrieval.documents.drafts.editing import draft_of
+from retrieval.exceptions import LeaseLost, RetrievalError
+from retrieval.gates import PublicationRefused
+from retrieval.index.chunk_writer import lock_statistics, reweigh, settle
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.job import enqueue_on_commit
+from retrieval.infrastructure.lease import acquire
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+logger = logging.getLogger(__name__)
+
+_UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
+_SLUG_LENGTH, _NAME_LENGTH = 50, 200
+# Copied in one transaction: as many as make its commit count for little, and the progress lively.
+DOCUMENTS_A_STEP = 500
+PASSAGES_A_STEP = 2_000
+
+
+class DraftRefused(RetrievalError):
+    """The draft cannot be begun, published or discarded now. For the admin who asked."""
+
+
+# What an admin asks for -----------------------------------------------------------------------------------------------
+
+
+def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
+    """A draft of the collection, which a worker fills with its documents.
+
+    Raises: DraftRefused for one that has an open draft, and for a working copy.
+    """
+    with transaction.atomic():
+        collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+        if draft_of(collection) is not None:
+            raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
+        if collection.drafts.open().exists():
+            raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
+        draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
+        mark = _t("%s (draft)")
+        draft.working_copy = Collection.objects.create(
+            slug=_free_slug(collection.slug, f"-draft-{draft.pk}"),
+            name=mark % collection.name[: _NAME_LENGTH - len(mark)],
+            description=collection.description,
+            text_search_configuration=collection.text_search_configuration,
+            # Its rights are those of the collection, as long as it is a draft of it.
+            visibility=Visibility.GRANTED,
+        )
+        draft.save(update_fields=["working_copy"])
+        enqueue_on_commit(Draft, [draft.pk])
+    return draft
+
+
+def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
+    """Have a worker make the collection what the working copy is, in one transaction.
+
+    The gates are asked first. What they object to is published only with ``override``, a reason to do so all the same,
+    which is recorded with the objections. What changes between the permission and the publication undoes the
+    permission.
+
+    Raises: DraftRefused for a draft that is not open, holds no change, or has documents that are still being read,
+    PublicationRefused when a gate objects.
+    """
+    with transaction.atomic():
+        draft = _lock(draft, Draft.Status.OPEN)
+        # What changes documents holds these rows: it is done by now, or finds the draft being published.
+        list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
+        if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
+            message = ngettext(
+                "%d document is still being read: wait for it.",
+                "%d documents are still being read: wait for them.",
+                unread,
+            )
+            raise DraftRefused(message % unread)
+        if not changes_of(draft):
+            raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
+        versions = versions_of(draft)
+        objections = gates.objections_to_draft(draft)
+        if objections and not override.strip():
+            raise PublicationRefused(objections)
+        draft.status = Draft.Status.PUBLISHING
+        draft.attempts = 0
+        draft.enqueued_at = None
+        draft.error = ""
+        draft.permitted_versions = versions
+        draft.published_by_id = by.pk if by else None
+        draft.objections = [objection.as_json() for objection in objections]
+        draft.override = override.strip() if objections else ""
+        draft.save()
+        enqueue_on_commit(Draft, [draft.pk])
+    if objections:
+        logger.warning("%s is published against objections, because: %s", draft, draft.override)
+    return draft
+
+
+def discard(draft: Draft) -> Draft:
+    """Give the draft up; a worker clears its working copy away. Raises: DraftRefused while it is being published."""
+    with transaction.atomic():
+        draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
+        draft.status = Draft.Status.DISCARDED
+        draft.retry_at = draft.enqueued_at = None
+        draft.error = ""
+        draft.save()
+        enqueue_on_commit(Draft, [draft.pk])
+    return draft
+
+
+# What a worker does ---------------------------------------------------------------------------------------------------
+
+
+def resume(draft_id: int) -> Draft | None:
+    """The draft, taken as far as it goes without an admin.
+
+    None when there is nothing to do, or another worker does it. An error is on the row afterwards: copying and clearing
+    are tried again, a publication is given back to the admin.
+    """
+    draft = _lease(draft_id)
+    if draft is None:
+        return None
+    try:
+        with heartbeat(draft):
+            while _step(draft):
+                pass
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except Exception:
+        logger.exception("Draft %s could not be resumed.", draft_id)
+        if not draft.give_back(_t("Publishing it failed, and nothing was changed. The log says why.")):
+            draft.postpone(_t("This step failed; it is tried again by itself. The log says why."))
+    return Draft.objects.filter(pk=draft_id).first()
+
+
+def _lease(draft_id: int) -> Draft | None:
+    with transaction.atomic():
+        # A publication locks the row in a transaction that can take minutes. No worker waits for it.
+        unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
+        return acquire(Draft.unfinished(), draft_id) if unlocked is not None else None
+
+
+def _step(leased: Draft) -> bool:
+    """Whether there is more to do, after one step in a transaction. Raises: LeaseLost."""
+    with transaction.atomic():
+        draft = leased.lock()
+        if draft.working_copy is None or draft.status == Draft.Status.OPEN:
+            more = False
+        elif draft.status == Draft.Status.COPYING:
+            more = _copy_next(draft, draft.working_copy)
+        elif draft.status == Draft.Status.PUBLISHING:
+            more = _publish_now(draft, draft.working_copy)
+        else:
+            more = _clear_next(draft, draft.working_copy)
+        if not more:
+            # In one transaction with the last step: an admin can ask for the next thing at once.
+            draft.write(lease=None, retry_at=None)
+        return more
+
+
+def _copy_next(draft: Draft, working_copy: Collection) -> bool:
+    copied = Document.objects.filter(collection=working_copy).values("source")
+    left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
+    next_ones = list(left.only("pk", "source", "chunk_count")[:DOCUMENTS_A_STEP])
+    before = accumulate((document.chunk_count for document in next_ones), initial=0)
+    documents = [document for document, passages in zip(next_ones, before, strict=False) if passages < PASSAGES_A_STEP]
+    copy_documents(documents, working_copy)
+    if len(documents) < len(next_ones) or len(documents) == DOCUMENTS_A_STEP:
+        Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
+        return True
+    reweigh(working_copy)
+    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), status=Draft.Status.OPEN, error="")
+    transaction.on_commit(settle, robust=True)
+    return False
+
+
+def _publish_now(draft: Draft, working_copy: Collection) -> bool:
+    """Make the collection what its working copy is, unless something changed since this was permitted."""
+    collection = draft.collection
+    list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
+    # Every document before the statistics, as ingestion does, so that the two never wait for each other.
+    documents = Document.objects.filter(collection__in=[collection, working_copy])
+    list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
+    lock_statistics(collection.pk)
+    lock_statistics(working_copy.pk)
+    if versions_of(draft) != draft.permitted_versions:
+        draft.give_back(_t("The documents changed while it waited to be published: look at it again."))
+        return False
+    found = changes_of(draft)
+    for document in Document.objects.filter(collection=collection, source__in=found.removed):
+        document.delete()
+    sources = [*found.added, *found.changed]
+    for start in range(0, len(sources), DOCUMENTS_A_STEP):
+        step = sources[start : start + DOCUMENTS_A_STEP]
+        copy_documents(
+            list(Document.objects.filter(collection=working_copy, source__in=step).only("pk", "source")), collection
+        )
+    Draft.objects.filter(pk=draft.pk).update(
+        status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
+    )
+    transaction.on_commit(settle, robust=True)
+    return True
+
+
+def _clear_next(draft: Draft, working_copy: Collection) -> bool:
+    if clear_next(working_copy):
+        return True
+    if draft.status == Draft.Status.PUBLISHED:
+        reweigh(draft.collection)
+    working_copy.delete()
+    return False
+
+
+def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
+    """The draft as it is now, locked. Raises: DraftRefused when its status is none of these."""
+    draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+    if draft.status not in statuses:
+        raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+    return draft
+
+
+def _free_slug(slug: str, ending: str) -> str:
+    """The short name with the ending, and with a number behind that where somebody has taken it already."""
+    candidates = (
+        slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
+    )
+    return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """By what a working copy differs from its collection: the sources of documents, in order."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def changes_of(draft: Draft) -> Changes:
+    """By what the working copy differs from the collection; nothing once it is cleared away."""
+    if draft.working_copy_id is None:
+        return Changes()
+    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
+    return Changes(
+        added=tuple(sorted(wanted.keys() - now.keys())),
+        changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
+        removed=tuple(sorted(now.keys() - wanted.keys())),
+    )
+
+
+def collections_of(draft: Draft) -> QuerySet[Collection]:
+    """The draft's collection and its working copy, as far as they are there."""
+    return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
+
+
+def versions_of(draft: Draft) -> list[int]:
+    """The states of the collection's and the working copy's passages."""
+    ids = (draft.collection_id, draft.working_copy_id or 0)
+    versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
+    return [versions.get(pk, 0) for pk in ids]
+
+
+def _contents(collection_id: int) -> dict[str, str]:
+    """A hash of all that makes a document what readers find, by its source."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT document.source, md5(row(document.content_hash, document.title, document.url, document.language,
+                document.metadata, document.status = 'failed', passages.digest)::text)
+            FROM retrieval_document AS document
+            LEFT JOIN (
+                SELECT document_id,
+                    md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
+                FROM retrieval_chunk WHERE collection_id = %(collection)s GROUP BY document_id
+            ) AS passages ON passages.document_id = document.id
+            WHERE document.collection_id = %(collection)s
+            """,
+            {"collection": collection_id},
+        )
+        return dict(cursor.fetchall())
+
+
+DOCUMENTS_A_STEP = 500
+
+
+def clear_next(working_copy: Collection) -> bool:
+    """Delete the next documents of the collection and all that is theirs; False when it has none left.
+
+    Must run inside a transaction. The first step empties the statistics: no reader meets the collection any more.
+    """
+    documents = list(
+        Document.objects.filter(collection=working_copy).order_by("pk").select_for_update()[:DOCUMENTS_A_STEP]
+    )
+    if not documents:
+        return False
+    statistics = lock_statistics(working_copy.pk)
+    statistics.chunks, statistics.total_length = 0, 0.0
+    statistics.version += 1
+    statistics.save()
+    Lexeme.objects.filter(collection=working_copy).delete()
+    ids = [document.pk for document in documents]
+    Chunk.objects.filter(document__in=ids).only("pk").delete()
+    _delete_related(documents)
+    with connection.cursor() as cursor:
+        # Not through the model, which tells of one document after the other.
+        cursor.execute("DELETE FROM retrieval_document WHERE id = ANY(%s)", [ids])
+    forget_documents(documents)
+    return True
+
+
+def _delete_related(documents: Sequence[Document]) -> None:
+    """Delete the rows that refer to the documents, or set them to refer to none, as `on_delete` of each relation says.
+
+    Files that came in one of the documents are documents of the working copy, and are deleted in a step of their own.
+    """
+    Document.objects.filter(parent__in=documents).update(parent=None)
+    collector = Collector(using=DEFAULT_DB_ALIAS)
+    # Hidden relations have `related_name="+"`.
+    for relation in Document._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ManyToOneRel) and relation.on_delete is not None:
+            rows = collector.related_objects(relation.related_model, [relation.field], documents)
+            relation.on_delete(collector, relation.field, rows, collector.using)
+    collector.delete()

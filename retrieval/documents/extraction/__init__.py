@@ -1,0 +1,101 @@
+"""From the bytes of an uploaded file to canonical text with headings, pages and blocks at exact offsets."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from retrieval.documents import formats
+from retrieval.documents.extraction.embedded import EmbeddedPictures, RecognisedPicture
+from retrieval.documents.extraction.printed import PrintedPage
+from retrieval.documents.formats import Format
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
+
+__all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
+
+_DEFAULT_LIMITS = ExtractionLimits()
+# How libxml2 says it; lxml makes an error of syntax of it.
+_XML_NO_MEMORY = 2
+_WORD = re.compile(r"\w")
+
+
+def extract(
+    data: bytes,
+    filename: str,
+    declared_media_type: str = "",
+    *,
+    limits: ExtractionLimits = _DEFAULT_LIMITS,
+    recognised: Mapping[int, PrintedPage] | None = None,
+    pictures: Mapping[int, RecognisedPicture] | None = None,
+) -> ExtractedText:
+    """The text of ``data`` and its structure.
+
+    ``filename`` decides between text formats and names the file in messages; binary formats are told by their content,
+    and ``declared_media_type`` counts only for a name without a known extension.
+
+    ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
+    with such pages may be empty: ``unread_pages`` names them.
+
+    ``pictures`` are the words of those in the document that were recognised, by number.
+
+    Parsers run in this process and may take any time and memory: for files of others there is
+    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`.
+
+    Raises: DocumentRejected when there is no text in it that can be searched, or the file is past ``limits``.
+    """
+    name = printable_name(filename)
+    if not data:
+        raise DocumentRejected(f"{name} is empty: check the file and upload it again.")
+    if len(data) > limits.max_bytes:
+        raise DocumentRejected(
+            f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
+        )
+    detected = formats.detect(data, name, declared_media_type)
+    more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
+    embedded = EmbeddedPictures(pictures or {})
+    if detected.may_hold_pictures:
+        more["pictures"] = embedded
+    extracted = embedded.tell(_parse(detected, data, name, limits, more))
+    if not _WORD.search(extracted.text) and not extracted.unread_pages and not extracted.pictures:
+        raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
+    if len(extracted.text) > limits.max_text_chars:
+        raise too_much_text(name, limits)
+    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
+    protected = sorted(extracted.protected, key=lambda span: span.start)
+    return replace(extracted, sections=tuple(sections), protected=tuple(protected))
+
+
+def _parse(detected: Format, data: bytes, name: str, limits: ExtractionLimits, more: dict[str, Any]) -> ExtractedText:
+    """What the parser of the format makes of the file. Raises: DocumentRejected for whatever the parser raises."""
+    module, _, function = detected.extractor.partition(":")
+    # Parsers are imported when they are first needed: they load slowly.
+    parser = getattr(importlib.import_module(module), function)
+    try:
+        extracted: ExtractedText = parser(data, name, detected.media_type, limits, **more)
+    except (DocumentRejected, MemoryError):
+        raise
+    except RecursionError as error:
+        raise DocumentRejected(
+            f"{name} is nested more deeply than {detected.kind} can be read: "
+            "save it again in its program and upload that."
+        ) from error
+    except Exception as error:
+        if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
+            raise MemoryError from error
+        # Parsers of untrusted files raise anything; each such file is one rejected file.
+        raise DocumentRejected(
+            f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
+            "save it again in its program and upload that."
+        ) from error
+    return extracted
+
+
+def printable_name(filename: str) -> str:
+    """The last part of ``filename`` as it stands in messages."""
+    name = PurePosixPath(filename.replace("\\", "/")).name
+    return "".join(char for char in name if char.isprintable())[:150] or "The file"

@@ -1,0 +1,187 @@
+"""Archives: what they may unpack to, and the files that stand in another file."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+import zlib
+
+from lxml import etree
+
+from retrieval.documents import formats
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, leave_out
+from retrieval.text.titles import derive_title
+
+_BLOCK_BYTES = 1 << 20
+_MOST_ENTRIES = 20_000
+DOCTYPE = b"<!DOCTYPE"
+ENTITY = b"<!ENTITY"
+# A book of a thousand pages has about a million; each takes some 200 bytes of memory.
+_MOST_TAGS = 4_000_000
+
+
+def check_archive(
+    data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
+) -> None:
+    """Raises: DocumentRejected for an archive that unpacks to too much, by its directory or in fact, that is encrypted,
+    or whose XML holds the declaration ``refused``.
+    """
+    bomb = DocumentRejected(
+        f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
+    )
+    entities = DocumentRejected(
+        f"{filename} declares XML entities, as no file of {program} does: save it again in {program}."
+    )
+    allowed = min(limits.max_uncompressed_bytes, limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10))
+    elements = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        if len(entries) > _MOST_ENTRIES or sum(entry.file_size for entry in entries) > allowed:
+            raise bomb
+        unpacked = 0
+        for entry in entries:
+            if entry.flag_bits & 1:
+                raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
+            is_xml = entry.filename.endswith((".xml", ".rels", ".opf", ".xhtml"))
+            seen = b""
+            with archive.open(entry) as stream:
+                while block := stream.read(_BLOCK_BYTES):
+                    unpacked += len(block)
+                    if unpacked > allowed:
+                        raise bomb
+                    # The zero bytes are those of UTF-16.
+                    seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
+                    if refused in seen:
+                        raise entities
+                    elements += seen.count(b"<") if is_xml else 0
+                    if elements > _MOST_TAGS:
+                        raise DocumentRejected(
+                            f"{filename} holds more than {_MOST_TAGS // 1_000_000} million XML tags: split it into"
+                            " smaller files and upload those."
+                        )
+
+
+def parse_xml(data: bytes) -> etree._Element:
+    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+
+
+_LONGEST_NAME = 200
+# What programs leave behind for themselves.
+_LITTER = re.compile(r"(?:^|/)(?:__MACOSX|\.[^/]*|Thumbs\.db|desktop\.ini)(?:/|$)", re.I)
+
+
+class Members:
+    """Collects members, and names what was left out.
+
+    Raises: DocumentRejected from :meth:`add` when they are too many or too large together.
+    """
+
+    def __init__(self, filename: str, limits: ExtractionLimits) -> None:
+        self._filename = filename
+        self._limits = limits
+        self._found: dict[str, Member] = {}
+        self._left_out: dict[str, list[str]] = {}
+        self._size = 0
+
+    @property
+    def found(self) -> tuple[Member, ...]:
+        return tuple(self._found.values())
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        parts = (
+            leave_out(kind, [name for name in names if name], len(names)) for kind, names in self._left_out.items()
+        )
+        return tuple(part for found in parts for part in found)
+
+    def add(self, name: str, data: bytes) -> None:
+        """One more; what cannot be a document is left out, and named."""
+        path = clean_name(name)
+        if not path or not data:
+            return
+        if len(data) > self._limits.max_bytes:
+            self.leave_out("large", path)
+            return
+        try:
+            formats.detect(data, posixpath.basename(path))
+        except DocumentRejected:
+            self.leave_out("unreadable", path)
+            return
+        self._size += len(data)
+        if len(self._found) == self._limits.max_members or self._size > self._limits.max_member_bytes:
+            raise too_many(self._filename, self._limits)
+        stem, extension = posixpath.splitext(path)
+        unique, number = path, 1
+        while unique in self._found:
+            number += 1
+            unique = f"{stem} ({number}){extension}"
+        self._found[unique] = Member(unique, data)
+
+    def leave_out(self, kind: str, name: str = "") -> None:
+        self._left_out.setdefault(kind, []).append(clean_name(name))
+
+
+def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+    return DocumentRejected(
+        f"{filename} holds more than {limits.max_members:,} files or {limits.max_member_bytes // 1_000_000} MB: "
+        "upload its files in several parts."
+    )
+
+
+def clean_name(name: str) -> str:
+    """A relative path that leads nowhere else; empty for what is no document's name."""
+    path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
+    parts = [part.strip() for part in path.split("/")]
+    kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
+    clean = "/".join(kept)
+    if _LITTER.search(clean):
+        return ""
+    stem, extension = posixpath.splitext(clean)
+    return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
+
+
+_LEAST_BYTES = 1 << 20
+_ENCRYPTED = 1
+
+
+def extract_archive(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    members = Members(filename, limits)
+    bomb = DocumentRejected(f"{filename} unpacks to far more than files hold: upload its files themselves.")
+    allowed = limits.max_compression_ratio * max(len(data), _LEAST_BYTES // 10)
+    unpacked = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        if len(entries) > 2 * limits.max_members:
+            raise too_many(filename, limits)
+        for entry in entries:
+            if entry.flag_bits & _ENCRYPTED:
+                members.leave_out("locked", entry.filename)
+                continue
+            pieces: list[bytes] = []
+            try:
+                with archive.open(entry) as stream:
+                    while block := stream.read(_BLOCK_BYTES):
+                        unpacked += len(block)
+                        if unpacked > allowed:
+                            raise bomb
+                        if unpacked > limits.max_member_bytes + limits.max_bytes:
+                            raise too_many(filename, limits)
+                        pieces.append(block)
+            except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
+                members.leave_out("unreadable", entry.filename)
+                continue
+            members.add(entry.filename, b"".join(pieces))
+    title = derive_title(filename)
+    writer = MarkdownWriter(filename, limits)
+    writer.add_heading(title, 1)
+    for member in members.found:
+        writer.add_item(member.name)
+    if not members.found:
+        names = ", ".join(name for each in members.left_out for name in each.names)
+        raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
+    return writer.finish(media_type=media_type, title=title, members=members.found, left_out=members.left_out)

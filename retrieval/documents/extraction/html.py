@@ -1,0 +1,286 @@
+"""HTML: the main text as Markdown, without navigation, scripts and what a reader cannot see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import trafilatura
+from lxml import etree
+
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.embedded import EmbeddedPictures
+from retrieval.documents.extraction.plain import find_title, parse_structure
+from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
+from retrieval.text.titles import derive_title, plain_title
+
+# A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
+_SMALL_PAGE_CHARS = 20_000
+_KEPT_SHARE = 0.5
+_DROPPED = frozenset(
+    ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button", "input", "textarea"]
+)
+_FURNITURE = frozenset({"nav", "footer", "aside"})
+_INVISIBLE_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    """
+    address article blockquote body caption dd details div dl dt fieldset figcaption figure footer form header hr main
+    ol p section summary ul
+    """.split()  # noqa: SIM905
+)
+_MOST_IN_TAG = 20_000
+_LONGEST_TERM = 80
+_TAG = re.compile("<[A-Za-z]")
+_QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
+_NAME = re.compile(r"[^\s/=]+")
+_HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
+_FENCE_LINE = re.compile(r"^`{3,}", re.M)
+_NON_SPACE = re.compile(r"\S")
+
+
+def extract_html(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
+    source, encoding = decode(data, filename, html=True)
+    root = parse_html(source, filename)
+    if root is None:
+        raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
+    title = plain_title(root.findtext(".//title") or "")
+    language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
+    _drop_invisible(root)
+    write_pictures(root, pictures.read_address)
+    _spread_tables(root)
+    _list_definitions(root)
+    visible = _to_markdown(_find_main(root))
+    text = _extract_main_text(root)
+    if not text or _is_poorer(text, visible):
+        text = visible
+    text = canonical(text).strip("\n") + "\n"
+    sections, protected = parse_structure(text)
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=title or find_title(sections) or derive_title(filename),
+        sections=tuple(sections),
+        protected=tuple(protected),
+        encoding=encoding,
+        language_hint=language if re.fullmatch("[a-z]{2}", language) else "",
+    )
+
+
+def _check_tags(source: str, filename: str) -> None:
+    """Raises: DocumentRejected for a tag with more attributes than any page has: the parser compares each with each."""
+    for piece in source.split(">"):
+        if len(piece) > _MOST_IN_TAG and (opened := _TAG.search(piece)):
+            outside = _QUOTED.sub("", piece[opened.end() :])
+            if len(outside) > _MOST_IN_TAG and len(_NAME.findall(outside)) > _MOST_IN_TAG:
+                raise DocumentRejected(
+                    f"{filename} has a tag with more than {_MOST_IN_TAG:,} attributes: "
+                    "save it again in its program and upload that."
+                )
+
+
+def parse_html(source: str, filename: str) -> etree._Element | None:
+    """The root of the page, or None. Raises: DocumentRejected for what takes the parser too long, or loses words."""
+    _check_tags(source, filename)
+    # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
+    root: etree._Element | None = etree.fromstring(source.encode(), parser)
+    if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
+        # The parser stopped there, and what follows would be missing without a word.
+        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page anew.")
+    return root
+
+
+def _drop_invisible(root: etree._Element) -> None:
+    """Removes what a reader of the page does not see: it may hold instructions meant for a model alone."""
+    for element in list(root.iter()):
+        if not isinstance(element.tag, str):
+            continue
+        hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+        if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
+            _drop(element)
+
+
+def _spread_tables(root: etree._Element) -> None:
+    """Writes tables with merged cells anew, each cell in its column."""
+    for table in list(root.iter("table")):
+        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
+        if len(list(table.iter("table"))) > 1 or not any(
+            cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row
+        ):
+            continue
+        rows = [
+            [TableCell(_flatten(cell), _read_span(cell, "colspan"), _read_span(cell, "rowspan")) for cell in row]
+            for row in cells
+        ]
+        for child in list(table):
+            if child.tag != "caption":
+                table.remove(child)
+        for at, texts in enumerate(spread(rows)):
+            row = etree.SubElement(table, "tr")
+            for text in texts:
+                etree.SubElement(row, "th" if at == 0 else "td").text = text
+
+
+def _read_span(cell: etree._Element, name: str) -> int:
+    value = cell.get(name) or ""
+    return int(value) if value.isdecimal() and len(value) <= 4 else 1
+
+
+def write_pictures(root: etree._Element, read: Callable[[str], str]) -> None:
+    """Puts the words that ``read`` finds at the address of a picture in its place."""
+    for image in list(root.iter("img", "image")):
+        parent = image.getparent()
+        words = read(image.get("src") or image.get("href") or image.get("{http://www.w3.org/1999/xlink}href") or "")
+        if words and parent is not None:
+            paragraph = etree.Element("p")
+            paragraph.text, paragraph.tail = words, image.tail
+            parent.replace(image, paragraph)
+
+
+def _list_definitions(root: etree._Element) -> None:
+    """Writes each list of terms and one short definition each as a list of "term: definition"."""
+    for definitions in list(root.iter("dl")):
+        children = [child for child in definitions if isinstance(child.tag, str)]
+        pairs = list(zip(children[::2], children[1::2], strict=False))
+        if len(children) % 2 or any((term.tag, meaning.tag) != ("dt", "dd") for term, meaning in pairs):
+            continue
+        if any(len(_flatten(term)) > _LONGEST_TERM for term, _ in pairs) or any(
+            child.tag in _BLOCKS or child.tag in ("li", "pre", "table")
+            for _, meaning in pairs
+            for child in meaning.iter()
+            if child is not meaning and not (child.tag == "p" and len(meaning) == 1 and not (child.tail or "").strip())
+        ):
+            continue
+        definitions.tag = "ul"
+        for term, meaning in pairs:
+            text = f"{_flatten(term).rstrip(':')}: "
+            content = meaning[0] if len(meaning) == 1 and meaning[0].tag == "p" else meaning
+            content.text = text + (content.text or "").lstrip()
+            content.tag = "li"
+            definitions.remove(term)
+            definitions.replace(meaning, content) if content is not meaning else None
+
+
+def _drop(element: etree._Element) -> None:
+    """Takes ``element`` out of its tree and leaves the text that follows it."""
+    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
+    if parent is None:
+        return
+    if before is not None:
+        before.tail = (before.tail or "") + tail
+    else:
+        parent.text = (parent.text or "") + tail
+    parent.remove(element)
+
+
+def _extract_main_text(root: etree._Element) -> str:
+    """The main text as trafilatura finds it, or empty."""
+    return (
+        trafilatura.extract(
+            etree.tostring(root, encoding="unicode", method="html"),
+            output_format="markdown",
+            include_formatting=True,
+            include_comments=False,
+            include_tables=True,
+            favor_recall=True,
+        )
+        or ""
+    )
+
+
+def _is_poorer(text: str, visible: str) -> bool:
+    """Whether the main text lost most headings or code blocks of the page, or most text of a small page."""
+    if len(visible) <= _SMALL_PAGE_CHARS and _count_letters(text) < _KEPT_SHARE * _count_letters(visible):
+        return True
+    return any(
+        len(mark.findall(text)) < _KEPT_SHARE * len(mark.findall(visible)) for mark in (_HEADING_LINE, _FENCE_LINE)
+    )
+
+
+def convert_html(root: etree._Element) -> str:
+    """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
+    _drop_invisible(root)
+    _spread_tables(root)
+    _list_definitions(root)
+    return canonical(_to_markdown(root)).strip("\n")
+
+
+def _find_main(root: etree._Element) -> etree._Element:
+    """The page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
+    for tag in ("main", "article"):
+        found = list(root.iter(tag))
+        if len(found) == 1 and _count_letters("".join(map(str, found[0].itertext()))) >= _KEPT_SHARE * _count_letters(
+            "".join(map(str, root.itertext()))
+        ):
+            return found[0]
+    return root
+
+
+def _count_letters(text: str) -> int:
+    return len(_NON_SPACE.findall(text))
+
+
+def _to_markdown(root: etree._Element) -> str:
+    """All visible text but navigation and footers, in order, as Markdown."""
+    parts: list[str] = []
+    _write(root, parts)
+    text = "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"^(- .*)\n\n+(?=- )", r"\1\n", text, flags=re.M))
+
+
+def _write(element: etree._Element, parts: list[str]) -> None:
+    tag = element.tag
+    if not isinstance(tag, str) or tag == "head" or tag in _FURNITURE:
+        return
+    if tag in _HEADINGS:
+        parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flatten(element)}\n\n")
+    elif tag == "pre":
+        code = "".join(map(str, element.itertext())).strip("\n")
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+        parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
+    elif tag == "table":
+        parts.append(f"\n\n{_write_table(element)}\n\n")
+    elif tag == "br":
+        parts.append("\n")
+    elif tag in ("code", "kbd", "samp"):
+        words = _flatten(element)
+        _add(parts, f"`{words}`" if words and "`" not in words else words)
+    else:
+        edge = "\n\n" if tag in _BLOCKS and not (parts and "".join(parts[-3:]).endswith("\n- ")) else ""
+        _add(parts, "\n- " if tag == "li" else edge)
+        _write_words(element.text, parts)
+        for child in element:
+            _write(child, parts)
+            _write_words(child.tail, parts)
+        _add(parts, "\n\n" if tag in _BLOCKS else "")
+
+
+def _write_words(text: str | None, parts: list[str]) -> None:
+    words = re.sub(r"\s+", " ", text or "")
+    if not parts or parts[-1][-1] in "\n ":
+        words = words.lstrip()
+    _add(parts, words)
+
+
+def _add(parts: list[str], words: str) -> None:
+    """Adds ``words``, unless there are none: the last part always has a last character."""
+    if words:
+        parts.append(words)
+
+
+def _flatten(element: etree._Element) -> str:
+    return " ".join(" ".join(map(str, element.itertext())).split())
+
+
+def _write_table(table: etree._Element) -> str:
+    rows = [
+        [_flatten(cell).replace("|", r"\|") for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")
+    ]
+    return write_markdown_table([row for row in rows if any(row)])

@@ -1,0 +1,243 @@
+"""E-mails (EML) and messages of Outlook (MSG): their headers and words; what is attached is a document of its own."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import io
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Any, cast
+from urllib.parse import unquote
+
+import oxmsg
+from oxmsg.domain import constants
+from oxmsg.properties import Properties
+from oxmsg.storage import Storage
+
+from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
+from retrieval.text.titles import derive_title, plain_title
+
+HEADERS = ("From", "To", "Cc", "Date")
+# Lines that Markdown would take for the rule below a heading, and indentation that it would take for code.
+_RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
+_INDENT = re.compile(r"^[ \t]{4,}", re.M)
+_HASHES = re.compile(r"^(#{1,6}) ", re.M)
+_WORD = re.compile(r"\w")
+_SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
+_PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """``data`` is None of what is only linked to. By its ``content_id`` the page of a mail shows it."""
+
+    name: str
+    data: bytes | None
+    content_id: str = ""
+
+
+def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    message = email.message_from_bytes(data, policy=email.policy.default)
+    body = message.get_body(preferencelist=("plain", "html"))
+    rich = message.get_body(preferencelist=("html",))
+    page = _read_text(rich, filename) if rich is not None else ""
+    words = quote_plain(_read_text(body, filename)) if body is not None and body is not rich else ""
+    if not has_words(words) and page:
+        words = read_page(page, filename)
+    headers = {name: _header(message, name) for name in (*HEADERS, "Subject")}
+    return write_mail(headers, words, page, _attachments(message, (body, rich)), filename, media_type, limits)
+
+
+def has_words(text: str) -> bool:
+    return bool(_WORD.search(text))
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return " ".join(canonical(str(message.get(name) or "")).split())
+    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers
+        return " ".join(canonical(str(dict(message.raw_items()).get(name, ""))).split())
+
+
+def _read_text(part: Any, filename: str) -> str:
+    payload = part.get_payload(decode=True) or b""
+    try:
+        return canonical(payload.decode(part.get_content_charset() or "utf-8"))
+    except (LookupError, ValueError):
+        is_html = part.get_content_subtype() == "html"
+        return decode(payload, filename, html=is_html)[0] if payload.strip() else ""
+
+
+def read_page(source: str, filename: str) -> str:
+    root = parse_html(source, filename) if source.strip() else None
+    return convert_html(root) if root is not None else ""
+
+
+def quote_plain(text: str) -> str:
+    """Plain text, so that Markdown finds no headings and no code in it."""
+    return _HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip()
+
+
+def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[Attachment]:
+    """Also those that stand among the words, but for the words themselves."""
+    number = 0
+    for part in message.walk() if not message.is_attachment() else []:
+        if any(part is each for each in words) or (part.is_multipart() and part.get_content_type() != "message/rfc822"):
+            continue
+        name = part.get_filename() or ""
+        if part.get_content_type() == "message/rfc822":
+            number += 1
+            inner = part.get_payload(0) if part.is_multipart() else part
+            subject = _header(cast(EmailMessage, inner), "Subject").replace("/", "-")
+            name = name or f"{subject or f'message {number}'}.eml"
+            yield Attachment(name, inner.as_bytes())  # type: ignore[union-attr]
+        elif name:
+            data = cast(bytes, part.get_payload(decode=True) or b"")
+            yield Attachment(name, data, str(part.get("Content-ID") or ""))
+
+
+def write_mail(
+    headers: dict[str, str],
+    words: str,
+    page: str,
+    attachments: Iterable[Attachment],
+    filename: str,
+    media_type: str,
+    limits: ExtractionLimits,
+) -> ExtractedText:
+    """The mail as text. ``page`` is its HTML: the pictures that it shows, such as the logos of signatures, are no
+    documents."""
+    members = Members(filename, limits)
+    shown = {unquote(found) for found in _SHOWN_PART.findall(page)}
+    for each in attachments:
+        is_picture = posixpath.splitext(each.name)[1].lower() in _PICTURES
+        if is_picture and each.content_id.strip().strip("<>") in shown:
+            members.leave_out("pictures")
+        elif each.data is None:
+            members.leave_out("linked", each.name)
+        else:
+            members.add(each.name, each.data)
+    subject = plain_title(canonical(headers["Subject"])) or derive_title(filename)
+    writer = MarkdownWriter(filename, limits)
+    writer.add_heading(subject, 1)
+    lines = [(name, " ".join(headers[name].split())) for name in HEADERS]
+    names = ", ".join(member.name for member in members.found)
+    writer.add_paragraph(
+        "\n".join(f"{name}: {_quote(value)}" for name, value in [*lines, ("Attachments", names)] if value)
+    )
+    writer.add_paragraph(words)
+    return writer.finish(media_type=media_type, title=subject, members=members.found, left_out=members.left_out)
+
+
+def _quote(value: str) -> str:
+    """Addresses in angle brackets would be links."""
+    return value.replace("<", "(").replace(">", ")")
+
+
+# PidTagAttachMethod.
+_BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
+_EMBEDDED_MESSAGE = "__substg1.0_3701000D"
+_EMBEDDED_HEADER_BYTES = 24
+# More than are read as documents of documents.
+_MOST_DEPTH = 4
+
+
+class _Embedded(oxmsg.Message):
+    """A message in a message, whose properties begin earlier than those of a file's own."""
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__(storage)
+        self._own = Properties(storage, properties_header_offset=_EMBEDDED_HEADER_BYTES)
+
+    @property
+    def properties(self) -> Properties:
+        return self._own
+
+
+def extract_outlook_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    message = oxmsg.Message.load(io.BytesIO(data))
+    words = quote_plain(canonical(message.body or ""))
+    page = canonical(message.html_body or "")
+    if not has_words(words) and page:
+        words = read_page(page, filename)
+    return write_mail(_headers(message), words, page, _outlook_attachments(message), filename, media_type, limits)
+
+
+def _headers(message: Any) -> dict[str, str]:
+    sent = message.sent_date
+    people = [f"{each.name} <{each.email_address}>" if each.name else each.email_address for each in message.recipients]
+    found = {
+        "From": message.sender or "",
+        "To": _header_of(message, "To") or "; ".join(filter(None, people)),
+        "Cc": _header_of(message, "Cc"),
+        "Date": format_datetime(sent) if sent else _header_of(message, "Date"),
+        "Subject": message.subject or "",
+    }
+    return {name: " ".join(canonical(_decode(value)).split()) for name, value in found.items()}
+
+
+def _header_of(message: Any, name: str) -> str:
+    headers = message.message_headers or {}
+    return next((str(value) for key, value in headers.items() if key.lower() == name.lower()), "")
+
+
+def _decode(value: str) -> str:
+    """The words of a header that is written in ASCII, such as =?GBK?B?...?=."""
+    try:
+        return str(make_header(decode_header(value))) if "=?" in value else value
+    except (MessageError, LookupError, ValueError):
+        return value
+
+
+def _outlook_attachments(message: Any, depth: int = 0) -> Iterator[Attachment]:
+    for attachment in message.attachments:
+        properties = attachment.properties
+        method = properties.int_prop_value(constants.PID_ATTACH_METHOD)
+        name = attachment.file_name or properties.str_prop_value(constants.PID_ATTACH_FILENAME) or ""
+        if method == _EMBEDDED:
+            inner = _read_embedded(attachment)
+            if inner is not None and depth < _MOST_DEPTH:
+                subject = inner.subject.replace("/", "-").strip() or "message"
+                yield Attachment(f"{subject}.eml", _as_mail(inner, depth + 1))
+        elif method in _BY_REFERENCE:
+            yield Attachment(name or "attachment", None)
+        else:
+            yield Attachment(
+                name or f"attachment{properties.str_prop_value(constants.PID_ATTACH_EXTENSION) or ''}",
+                attachment.file_bytes or b"",
+                properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID) or "",
+            )
+
+
+def _read_embedded(attachment: Any) -> _Embedded | None:
+    storages = attachment._storage.storages
+    return next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
+
+
+def _as_mail(message: Any, depth: int) -> bytes:
+    """The message in the form that mails have elsewhere."""
+    mail = EmailMessage()
+    for name, value in _headers(message).items():
+        if value and name in (*HEADERS, "Subject"):
+            mail[name] = value
+    mail.set_content(message.body or "")
+    if page := message.html_body:
+        mail.add_alternative(page, subtype="html")
+    for found in _outlook_attachments(message, depth):
+        if found.data is not None:
+            cid = f"<{found.content_id}>" if found.content_id else None
+            mail.add_attachment(
+                found.data, maintype="application", subtype="octet-stream", filename=found.name, cid=cid
+            )
+    return bytes(mail)

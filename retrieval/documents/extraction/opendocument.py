@@ -1,0 +1,369 @@
+"""OpenDocument: ODT as Markdown, ODP slide by slide, ODS as the tables of its sheets."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+
+from lxml import etree
+
+from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.embedded import EmbeddedPictures
+from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+from retrieval.text.titles import derive_title, plain_title
+
+Element = etree._Element
+
+_NAMESPACES = {
+    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
+    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
+    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
+    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
+    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "xlink": "http://www.w3.org/1999/xlink",
+}
+_SPACES = re.compile(" {2,}")
+_SPACE = re.compile(r"[ \t\n]+")
+
+
+def name(prefixed: str) -> str:
+    """The name of an element or attribute as lxml has it."""
+    prefix, _, local = prefixed.partition(":")
+    return f"{{{_NAMESPACES[prefix]}}}{local}"
+
+
+# Comments, tracked deletions and the descriptions of pictures are no words of the document; tables are read apart.
+_NOT_READ = frozenset(
+    map(
+        name,
+        ("office:annotation", "text:tracked-changes", "text:note-citation", "svg:title", "svg:desc", "table:table"),
+    )
+)
+
+
+def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
+    """The root of the document's content, and its title or nothing.
+
+    Raises: DocumentRejected for a file that is encrypted, or larger than a document.
+    """
+    check_archive(data, filename, limits, refused=ENTITY)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = set(archive.namelist())
+        if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
+        root = parse_xml(archive.read("content.xml"))
+        meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
+    title = meta.find(f".//{name('dc:title')}") if meta is not None else None
+    return root, plain_title(canonical(title.text or "")) if title is not None else ""
+
+
+def find_properties(root: Element, family: str, kind: str) -> dict[str, Mapping[str, str]]:
+    """The properties, such as ``style:table-properties``, of the styles of a family by the styles' names."""
+    found: dict[str, Mapping[str, str]] = {}
+    for style in root.iter(name("style:style")):
+        if style.get(name("style:family")) == family and (properties := style.find(name(kind))) is not None:
+            found[style.get(name("style:name")) or ""] = {str(key): str(value) for key, value in properties.items()}
+    return found
+
+
+def read_words(element: Element) -> str:
+    """The words of a paragraph or cell: runs of white space as one space, line ends where it has them; a footnote
+    stands in brackets."""
+    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
+
+
+def _pieces(element: Element) -> Iterator[str]:
+    if element.text:
+        yield _SPACE.sub(" ", element.text)
+    for child in element:
+        if isinstance(child.tag, str) and child.tag not in _NOT_READ:
+            if child.tag == name("text:s"):
+                yield " "
+            elif child.tag == name("text:note"):
+                yield f" ({' '.join(read_words(child).split())})"
+            elif child.tag in (name("draw:frame"), name("text:p")):
+                # A box of text inside of a paragraph, and the paragraphs in it.
+                yield " "
+                yield from _pieces(child)
+                yield " "
+            elif child.tag == name("text:tab"):
+                yield "\t"
+            elif child.tag == name("text:line-break"):
+                yield "\n"
+            else:
+                yield from _pieces(child)
+        if child.tail:
+            yield _SPACE.sub(" ", child.tail)
+
+
+# What repeats the headings, and what was struck out.
+_PASSED_OVER = frozenset(
+    map(
+        name,
+        (
+            "text:table-of-content",
+            "text:alphabetical-index",
+            "text:tracked-changes",
+            "text:sequence-decls",
+            "office:forms",
+        ),
+    )
+)
+_MOST_COLUMNS = 1_000
+_MOST_STYLES_ABOVE = 10
+
+
+def extract_opendocument_text(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
+    root, title = load_content(data, filename, limits)
+    writer = MarkdownWriter(filename, limits)
+    body = root.find(f".//{name('office:text')}")
+    if body is not None:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _Body(root, writer, archive, pictures).write(body)
+    title = title or next((section.title for section in writer.sections if section.level == 1), "")
+    return writer.finish(media_type=media_type, title=title or derive_title(filename))
+
+
+def extract_opendocument_slides(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
+    root, title = load_content(data, filename, limits)
+    writer = MarkdownWriter(filename, limits)
+    styles = find_properties(root, "drawing-page", "style:drawing-page-properties")
+    body = _Body(root, writer, zipfile.ZipFile(io.BytesIO(data)), pictures)
+    hidden = []
+    for number, page in enumerate(root.iter(name("draw:page")), start=1):
+        writer.begin_page()
+        style = styles.get(page.get(name("draw:style-name")) or "", {})
+        if style.get(name("presentation:visibility")) == "hidden":
+            hidden.append(number)
+        else:
+            _write_slide(page, number, body, writer)
+    title = title or (writer.sections[0].title if writer.sections else "")
+    return writer.finish(
+        media_type=media_type,
+        title=title or derive_title(filename),
+        left_out=leave_out("slides", [str(number) for number in hidden]),
+    )
+
+
+def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
+    frames = list(page.iter(name("draw:frame")))
+    titles = [frame for frame in frames if frame.get(name("presentation:class")) == "title"]
+    words = " ".join(read_words(titles[0]).split()) if titles else ""
+    writer.add_heading(words or f"Slide {number}", 1)
+    notes = page.find(name("presentation:notes"))
+    of_notes = set(notes.iter(name("draw:frame"))) if notes is not None else set()
+    for frame in frames:
+        if frame not in titles and frame not in of_notes:
+            body.write(frame)
+    for shape in page.iter(name("draw:custom-shape")):
+        body.write(shape)
+    for frame in of_notes:
+        if frame.get(name("presentation:class")) == "notes":
+            writer.add_notes(read_words(words) for words in frame.iter(name("text:p")))
+
+
+class _Body:
+    def __init__(
+        self, root: Element, writer: MarkdownWriter, archive: zipfile.ZipFile, pictures: EmbeddedPictures
+    ) -> None:
+        self._writer = writer
+        self._archive = archive
+        self._pictures = pictures
+        self._names = frozenset(archive.namelist())
+        self._parents = {
+            style.get(name("style:name")): style.get(name("style:parent-style-name"))
+            for style in root.iter(name("style:style"))
+        }
+        self._numbered = {
+            (style.get(name("style:name")), level.get(name("text:level")))
+            for style in root.iter(name("text:list-style"))
+            for level in style.iterchildren(name("text:list-level-style-number"))
+            if level.get(name("style:num-format"))
+        }
+        self._has_title = any(self._is_title(words) for words in root.iter(name("text:p")))
+
+    def write(self, element: Element) -> None:
+        for child in element:
+            if not isinstance(child.tag, str) or child.tag in _PASSED_OVER:
+                continue
+            if child.tag == name("text:h"):
+                level = child.get(name("text:outline-level")) or "1"
+                self._writer.add_heading(read_words(child), self._has_title + int(level))
+            elif child.tag == name("text:p"):
+                self._write_paragraph(child)
+            elif child.tag == name("text:list"):
+                self._write_list(child, 0, child.get(name("text:style-name")) or "")
+            elif child.tag == name("table:table"):
+                self._writer.add_table(_read_rows(child))
+                self._write_pictures(child)
+            elif child.tag == name("draw:image"):
+                self._write_picture(child)
+            else:
+                self.write(child)
+
+    def _write_pictures(self, element: Element) -> None:
+        for image in element.iter(name("draw:image")):
+            self._write_picture(image)
+
+    def _write_picture(self, image: Element) -> None:
+        path = (image.get(name("xlink:href")) or "").removeprefix("./")
+        if path in self._names:
+            self._writer.add_paragraph(self._pictures.read(self._archive.read(path)))
+
+    def _write_paragraph(self, paragraph: Element) -> None:
+        words = read_words(paragraph)
+        if self._is_title(paragraph):
+            self._writer.add_heading(words, 1)
+        elif words:
+            self._writer.add_paragraph(words)
+        for table in paragraph.iter(name("table:table")):
+            self._writer.add_table(_read_rows(table))
+        self._write_pictures(paragraph)
+
+    def _is_title(self, paragraph: Element) -> bool:
+        style = paragraph.get(name("text:style-name"))
+        for _ in range(_MOST_STYLES_ABOVE):
+            if style is None or style == "Title":
+                break
+            style = self._parents.get(style)
+        return style == "Title"
+
+    def _write_list(self, element: Element, level: int, style: str) -> None:
+        is_numbered = (style, str(level + 1)) in self._numbered
+        for item in element:
+            if item.tag not in (name("text:list-item"), name("text:list-header")):
+                continue
+            for child in item:
+                if child.tag == name("text:list"):
+                    self._write_list(child, level + 1, child.get(name("text:style-name")) or style)
+                elif child.tag == name("text:h"):
+                    outline = child.get(name("text:outline-level")) or "1"
+                    self._writer.add_heading(read_words(child), self._has_title + int(outline))
+                elif child.tag == name("text:p"):
+                    self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
+
+
+def _read_rows(table: Element) -> list[list[str]]:
+    rows = table.iter(name("table:table-row"))
+    return spread([list(_read_cells(row)) for row in rows if next(row.iterancestors(name("table:table"))) is table])
+
+
+def _read_cells(row: Element) -> Iterator[TableCell]:
+    """The cells of a row but for those that merged ones cover."""
+    count = 0
+    for cell in row:
+        if cell.tag == name("table:table-cell"):
+            times = max(1, min(_read_count(cell, "columns-repeated"), _MOST_COLUMNS - count))
+            count += times
+            text = " ".join(read_words(words) for words in cell.iter(name("text:p")))
+            yield from [
+                TableCell(text, _read_count(cell, "columns-spanned"), _read_count(cell, "rows-spanned"))
+            ] * times
+
+
+def _read_count(cell: Element, what: str) -> int:
+    return int(cell.get(name(f"table:number-{what}")) or 1)
+
+
+_ROW_GROUPS = tuple(map(name, ("table:table-row-group", "table:table-header-rows", "table:table-rows")))
+_SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
+# A cell or a row with words may say that it is repeated; so often it never is.
+_MOST_CELLS = 1_000_000
+
+
+def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    root, title = load_content(data, filename, limits)
+    display = find_properties(root, "table", "style:table-properties")
+    shown, hidden = [], []
+    for table in root.iter(name("table:table")):
+        if display.get(table.get(name("table:style-name")) or "", {}).get(name("table:display")) == "false":
+            hidden.append(table.get(name("table:name")) or "")
+        else:
+            shown.append(_read_sheet(table, filename))
+    return write_sheets(
+        shown,
+        filename,
+        media_type,
+        title or derive_title(filename),
+        limits,
+        leave_out("sheets", [canonical(name) for name in hidden]),
+    )
+
+
+def _read_sheet(table: Element, filename: str) -> Sheet:
+    merged: list[Area] = []
+    sheet = Sheet(canonical(table.get(name("table:name")) or ""), merged=merged)
+    count = 0
+    row_at = 1
+    for row in _rows(table):
+        repeated = _repeats(row, "table:number-rows-repeated")
+        cells: dict[int, Cell] = {}
+        at = 1
+        for element in row:
+            if element.tag not in (name("table:table-cell"), name("table:covered-table-cell")):
+                continue
+            times = _repeats(element, "table:number-columns-repeated")
+            words = " ".join(_read_value(element).split()) if element.tag == name("table:table-cell") else ""
+            if words:
+                count += times * repeated
+                if count > _MOST_CELLS:
+                    raise DocumentRejected(
+                        f"{filename} holds more than {_MOST_CELLS:,} cells: split it into smaller files."
+                    )
+                kind = element.get(name("office:value-type"))
+                cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
+                rows, columns = (
+                    int(element.get(name(f"table:number-{of}-spanned")) or 1) for of in ("rows", "columns")
+                )
+                if rows > 1 or columns > 1:
+                    merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
+            at += times
+        if cells:
+            sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
+        row_at += repeated
+    return sheet
+
+
+def _rows(table: Element) -> Iterator[Element]:
+    """The rows, also those in groups, but none of a table inside of a cell."""
+    for child in table:
+        if child.tag == name("table:table-row"):
+            yield child
+        elif child.tag in _ROW_GROUPS:
+            yield from _rows(child)
+
+
+def _repeats(element: Element, attribute: str) -> int:
+    return max(1, int(element.get(name(attribute)) or 1))
+
+
+def _read_value(cell: Element) -> str:
+    kind = cell.get(name("office:value-type"))
+    if kind == "date":
+        day, _, time = (cell.get(name("office:date-value")) or "").partition("T")
+        return day if time in ("", "00:00:00") else f"{day} {time[:5]}"
+    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
+    if kind not in ("float", "currency", "percentage"):
+        return words
+    value = float(cell.get(name("office:value")) or "nan")
+    if value != value:
+        return words
+    if kind == "currency":
+        unit = cell.get(name("office:currency")) or ""
+        return f"{_SYMBOLS.get(unit, unit)} {value:.2f}".strip()
+    if kind == "percentage":
+        return f"{show_number(round(value * 100, 10))}%"
+    return show_number(value)

@@ -1,0 +1,325 @@
+"""PDF files and pictures: the text of their pages, and the headings that bookmarks name or fonts show."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import pypdfium2
+import pypdfium2.raw as pdfium_c
+from PIL import Image
+
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.embedded import EmbeddedPictures
+from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, order_lines, turn_box
+from retrieval.documents.extraction.printed_tables import join_tables, set_tables
+from retrieval.documents.extraction.printed_text import compose, largest_heading
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, too_much_text
+from retrieval.text.titles import derive_title, plain_title
+
+_EDGE_LINES = 2
+_FEWEST_PAGES = 4
+_SHARE = 0.6
+_PLACE_SHARE = 0.4
+_MOST_CHARACTERS = 120
+# Points between which a line stands at the same height.
+_PLACE = 4.0
+_NUMBER = re.compile(r"\d{1,9}")
+_ROMAN = re.compile(r"[ivxlc]{1,7}", re.I)
+
+_Shape = tuple[str, str]
+
+
+def drop_furniture(pages: Sequence[PrintedPage]) -> None:
+    """Takes running headers and footers out of ``pages``.
+
+    A line is one when it is among the highest or lowest two of its page and comes back, but for a number that counts
+    with the pages, on most pages; or when most pages have such a line at its very height, set off from the text, and
+    it comes back on a few, as the title of a chapter does. Nothing is dropped from files of fewer than four pages, nor
+    from a page that would be left empty.
+    """
+    if len(pages) < _FEWEST_PAGES:
+        return
+    seen: Counter[_Shape] = Counter()
+    places: Counter[tuple[str, int]] = Counter()
+    edges = [_find_edges(page, index) for index, page in enumerate(pages)]
+    for found in edges:
+        seen.update({shape for _, shapes, _ in found for shape in shapes})
+        places.update({place for _, _, place in found if place})
+    written = sum(bool(page.lines) for page in pages)
+    most = max(3, _SHARE * written)
+    for page, found in zip(pages, edges, strict=True):
+        dropped = [
+            line
+            for line, shapes, place in found
+            if any(
+                seen[shape] >= most
+                or (seen[shape] >= 2 and place and places[place] >= max(_FEWEST_PAGES, _PLACE_SHARE * written))
+                for shape in shapes
+            )
+        ]
+        left = [line for line in page.lines if not any(line is gone for gone in dropped)]
+        page.lines = left or page.lines
+
+
+def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
+    """The outer lines, their shapes, and the height at which one stands that is set off from the text."""
+    rows = sorted(page.lines, key=lambda line: line.middle)
+    found = []
+    for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
+        at, levels = outer, 0
+        previous: PrintedLine | None = None
+        while 0 <= at < len(rows):
+            line = rows[at]
+            is_new = previous is None or abs(line.middle - previous.middle) > 0.5 * line.size
+            levels += is_new
+            if levels > _EDGE_LINES:
+                break
+            inner = next(
+                (other for other in rows[at + step :: step] if abs(other.middle - line.middle) > 0.5 * line.size), None
+            )
+            is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
+            place = (edge, round(line.middle / _PLACE)) if is_apart else None
+            found.append((line, list(_shapes(edge, line.text, index)), place))
+            previous = line
+            at += step
+    return found
+
+
+def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
+    """The line's words, and what its first and its last number are beyond the page's index."""
+    line = " ".join(text.split())
+    if len(line) > _MOST_CHARACTERS:
+        return []
+    shapes = [(edge, f"={line}")]
+    numbers = list(_NUMBER.finditer(line))
+    for number in numbers[:1] + numbers[1:][-1:]:
+        rest = f"{line[: number.start()]}#{line[number.end() :]}"
+        shapes.append((edge, f"{rest}+{int(number[0]) - index}"))
+    if _ROMAN.fullmatch(line):
+        shapes.append((edge, "roman"))
+    return shapes
+
+
+_MOST_ON_PAGE = 20
+_LEAST_SHARE = 0.03
+_MOST_PIXELS = 24_000_000
+# With so many letters printed on it, it is a background, or was recognised by another program.
+_MOST_LETTERS = 20
+# Set off from the lines beside it as a paragraph of its own.
+_SIZE = 0.8
+
+
+def add_pictures(page: Any, printed: PrintedPage, pictures: EmbeddedPictures) -> None:
+    """Adds the words of the page's pictures to its lines, each behind the last line above it."""
+    left, _bottom, _right, top = page.get_bbox()
+    turned = (page.get_rotation() - printed.turned) % 360
+    usual = sorted(line.size for line in printed.lines)[len(printed.lines) // 2] if printed.lines else 10.0
+    for found in islice(page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3), _MOST_ON_PAGE):
+        x1, y1, x2, y2 = found.get_bounds()
+        box = turn_box((x1 - left, top - y2, x2 - left, top - y1), turned, printed.width, printed.height)
+        if _is_part_of_page(box, printed) and (words := pictures.read(_save(found))):
+            above = [
+                at for at, line in enumerate(printed.lines) if line.bottom <= box[1] + usual and line.left < box[2]
+            ]
+            at = above[-1] + 1 if above else 0
+            printed.lines.insert(at, PrintedLine(words, box, round(_SIZE * usual, 1)))
+
+
+def _is_part_of_page(box: Box, printed: PrintedPage) -> bool:
+    if (box[2] - box[0]) * (box[3] - box[1]) < _LEAST_SHARE * printed.width * printed.height:
+        return False
+    on_it = [
+        line
+        for line in printed.lines
+        if box[0] < (line.left + line.right) / 2 < box[2] and box[1] < line.middle < box[3]
+    ]
+    return sum(len(line.text) for line in on_it) <= _MOST_LETTERS
+
+
+def _save(found: Any) -> bytes | None:
+    """The picture as a file; None for one that is too large, or cannot be read."""
+    try:
+        width, height = found.get_px_size()
+        if width * height > _MOST_PIXELS:
+            return None
+        image = found.get_bitmap().to_pil().convert("RGB")
+    except (pypdfium2.PdfiumError, ValueError, MemoryError):
+        return None
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=90)
+    return out.getvalue()
+
+
+# What programs write where nobody gave a title.
+_NO_TITLE = re.compile(
+    r"(?:untitled|microsoft \w+ - .*|.*\.(?:docx?|odt|tex|dvi|ps|indd|qxd|pdf|rtf|pptx?|xlsx?))", re.I
+)
+_FEWEST_BOOKMARKS = 3
+
+_Outline = list[tuple[int, str, int]]
+
+
+def extract_pdf(
+    data: bytes,
+    filename: str,
+    media_type: str,
+    limits: ExtractionLimits,
+    recognised: Mapping[int, PrintedPage],
+    pictures: EmbeddedPictures,
+) -> ExtractedText:
+    """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them."""
+    read, scans, outline, metadata = _read(data, filename, limits, pictures)
+    for number, page in recognised.items():
+        if 1 <= number <= len(read):
+            page.lines = _order(page)
+            read[number - 1] = page
+    drop_furniture(read)
+    join_tables(read)
+    text, pages, headings = compose(read)
+    bookmarks = _locate_sections(text, pages, outline)
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=_find_title(canonical(metadata.get("Title", "")), read) or derive_title(filename),
+        # Bookmarks are what the author calls headings; what the fonts show is a guess.
+        unread_pages=tuple(number for number in scans if number not in recognised),
+        sections=tuple(bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings),
+        pages=tuple(pages),
+        metadata={
+            key.lower(): canonical(value)
+            for key, value in metadata.items()
+            if value and key in {"Author", "Subject", "Keywords"}
+        },
+    )
+
+
+def _read(
+    data: bytes, filename: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> tuple[list[PrintedPage], list[int], _Outline, dict[str, str]]:
+    """The pages, the numbers of those that are pictures, the bookmarks and the file's own description.
+
+    pdfium is not thread-safe: this is for a process of one thread.
+    """
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code in (pdfium_c.FPDF_ERR_PASSWORD, pdfium_c.FPDF_ERR_SECURITY):
+            raise DocumentRejected(
+                f"{filename} is password-protected: remove the password and upload it again."
+            ) from error
+        raise DocumentRejected(
+            f"{filename} is a damaged PDF: print or save it as PDF again and upload that."
+        ) from error
+    try:
+        if len(document) > limits.max_pages:
+            raise DocumentRejected(
+                f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
+            )
+        pages: list[PrintedPage] = []
+        scans: list[int] = []
+        total = 0
+        for number in range(len(document)):
+            page = document[number]
+            printed = read_page(page)
+            is_scan = is_picture(page, printed)
+            if is_scan:
+                scans.append(number + 1)
+            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            printed.lines = _order(printed)
+            if not is_scan:
+                add_pictures(page, printed, pictures)
+            page.close()
+            total += sum(len(line.text) for line in printed.lines)
+            pages.append(printed)
+            if total > limits.max_text_chars:
+                raise too_much_text(filename, limits)
+        return pages, scans, _read_outline(document), document.get_metadata_dict(skip_empty=True)
+    finally:
+        document.close()
+
+
+def _order(page: PrintedPage) -> list[PrintedLine]:
+    lines = order_lines(page.lines, page.height)
+    for line in lines:
+        line.boxes = []
+    return lines
+
+
+def _find_title(declared: str, pages: list[PrintedPage]) -> str:
+    title = plain_title(declared)
+    return title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages)
+
+
+def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
+    """The bookmarks as (level from 1, title, page index from 0)."""
+    found: _Outline = []
+    for bookmark in document.get_toc(max_depth=6):
+        destination = bookmark.get_dest()
+        index = destination.get_index() if destination else None
+        title = plain_title(canonical(bookmark.get_title() or ""))
+        if index is not None and title:
+            found.append((bookmark.level + 1, title, index))
+        if len(found) >= 10_000:
+            break
+    return found
+
+
+def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
+    """The bookmarks whose words stand on the page they point to, as headings there; the others are left out."""
+    sections: list[Section] = []
+    after = 0
+    for level, title, index in outline:
+        if not 0 <= index < len(pages):
+            continue
+        page = pages[index]
+        pattern = re.compile(
+            r"^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?" + r"\s++".join(map(re.escape, title.split())), re.M | re.I
+        )
+        match = pattern.search(text, max(page.start, after), page.end)
+        if match:
+            sections.append(Section(match.start(), level, title))
+            after = match.end()
+    return sections
+
+
+_PICTURE_MOST_PIXELS = 150_000_000
+
+
+def extract_picture(
+    data: bytes,
+    filename: str,
+    media_type: str,
+    limits: ExtractionLimits,
+    recognised: Mapping[int, PrintedPage],
+) -> ExtractedText:
+    """The text of the pages that are ``recognised``; a GIF has one page, a TIFF as many as it holds."""
+    with Image.open(io.BytesIO(data)) as image:
+        if image.width * image.height > _PICTURE_MOST_PIXELS:
+            raise DocumentRejected(
+                f"{filename} has more than {_PICTURE_MOST_PIXELS // 10**6} million pixels: "
+                "save it smaller and upload that."
+            )
+        count = getattr(image, "n_frames", 1) if media_type == "image/tiff" else 1
+    if count > limits.max_pages:
+        raise DocumentRejected(
+            f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
+        )
+    printed = [recognised.get(number) or PrintedPage(1.0, 1.0, []) for number in range(1, count + 1)]
+    for page in printed:
+        page.lines = order_lines(page.lines, page.height)
+    text, pages, sections = compose(printed)
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=sections[0].title if sections else derive_title(filename),
+        sections=tuple(sections),
+        pages=tuple(pages),
+        unread_pages=tuple(number for number in range(1, count + 1) if number not in recognised),
+    )

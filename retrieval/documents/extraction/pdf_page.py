@@ -1,0 +1,194 @@
+"""The lines of a page of a PDF file, with the box of each character. Runs in the sandbox, in one thread."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from ctypes import byref, c_double, c_int, create_string_buffer
+from functools import lru_cache
+from itertools import islice
+from math import degrees, sqrt
+from typing import Any
+
+import pypdfium2.raw as pdfium_c
+
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
+from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
+
+# pdfium's marks of a hyphen that it recognised at a line end.
+_MARKED_HYPHENS = (0x02, 0xFFFE)
+_LINE_ENDS = (0x0A, 0x0D)
+# Where TeX's fonts have ligatures, and no table that says so: in its encoding OT1, then in T1.
+_TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
+    0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
+}  # fmt: skip
+_BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
+# A gap of so many line heights is no space between words.
+WIDE_GAP = 1.2
+_OTHER_ROW = 0.75
+_SAMPLED_ANGLES = 40
+_UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
+_FEWEST_LETTERS = 5
+_STAMPED_LETTERS = 120
+_WHOLE_PAGE = 0.5
+_MOST_SHAPES = 2_000
+
+
+class _Writer:
+    """Gathers characters into lines."""
+
+    def __init__(self, textpage: Any) -> None:
+        self._textpage = textpage
+        self.lines: list[PrintedLine] = []
+        self._characters: list[str] = []
+        self._boxes: list[Box] = []
+        self._indexes: list[int] = []
+        self._has_space = False
+        self._follows = False
+
+    def add(self, character: str, box: Box, index: int) -> None:
+        if self._boxes:
+            last = self._boxes[-1]
+            height = max(last[3] - last[1], 1.0)
+            # Beside a superscript, its line goes on where it was before.
+            rise = min(abs(box[1] + box[3] - near[1] - near[3]) for near in (last, self._boxes[0])) / 2
+            is_other_row = rise > _OTHER_ROW * max(height, box[3] - box[1])
+            if is_other_row or box[0] < last[0] - height:
+                self.end_line()
+            elif box[0] - last[2] > WIDE_GAP * height:
+                self.end_line(follows=True)
+        if self._has_space and self._boxes:
+            last = self._boxes[-1]
+            self._characters.append(" ")
+            self._boxes.append((last[2], last[1], max(last[2], box[0]), last[3]))
+        self._has_space = False
+        # A ligature is several characters at one place.
+        for part in character:
+            self._characters.append(part)
+            self._boxes.append(box)
+            self._indexes.append(index)
+
+    def add_space(self) -> None:
+        self._has_space = True
+
+    def end_line(self, *, follows: bool = False) -> None:
+        if self._characters:
+            sizes, bolds = zip(*(self._font(index) for index in self._samples()), strict=True)
+            line = PrintedLine(
+                "".join(self._characters),
+                around(self._boxes),
+                sorted(sizes)[len(sizes) // 2],
+                all(bolds),
+                self._follows,
+                self._boxes,
+            )
+            self.lines.append(line)
+        self._characters, self._boxes, self._indexes = [], [], []
+        self._has_space, self._follows = False, follows
+
+    def _samples(self) -> set[int]:
+        return {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
+
+    def _font(self, index: int) -> tuple[float, bool]:
+        matrix = pdfium_c.FS_MATRIX()
+        scale = 1.0
+        if pdfium_c.FPDFText_GetMatrix(self._textpage, index, byref(matrix)):
+            scale = sqrt(abs(matrix.a * matrix.d - matrix.b * matrix.c)) or 1.0
+        name = create_string_buffer(128)
+        flags = c_int()
+        pdfium_c.FPDFText_GetFontInfo(self._textpage, index, name, len(name), byref(flags))
+        return round(pdfium_c.FPDFText_GetFontSize(self._textpage, index) * scale, 1), _is_bold(name.value)
+
+
+@lru_cache(maxsize=256)
+def _is_bold(name: bytes) -> bool:
+    return _BOLD_NAME.search(name.decode("ascii", "replace")) is not None
+
+
+def read_page(page: Any) -> PrintedPage:
+    """The lines in the order in which the file writes them, which is not always that of reading."""
+    left, bottom, right, top = page.get_bbox()
+    width, height = max(right - left, 1.0), max(top - bottom, 1.0)
+    textpage = page.get_textpage()
+    try:
+        writer = _Writer(textpage)
+        turned = _find_turn(textpage)
+        if turned in (90, 270):
+            width, height = height, width
+        loose = pdfium_c.FS_RECTF()
+        sides = [c_double() for _side in range(4)]
+        places = [byref(side) for side in sides]
+        for index in range(max(0, pdfium_c.FPDFText_CountChars(textpage))):
+            code = pdfium_c.FPDFText_GetUnicode(textpage, index)
+            ligature = _TEX_LIGATURES.get(code, "")
+            if ligature and pdfium_c.FPDFText_IsGenerated(textpage, index):
+                ligature = ""
+            if code in _LINE_ENDS and not ligature:
+                writer.end_line()
+                continue
+            if code in (0x20, 0xA0, 0x09):
+                writer.add_space()
+                continue
+            if not code or 0xD800 <= code < 0xE000:
+                continue
+            is_hyphen = code in _MARKED_HYPHENS
+            if pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)) and loose.top > loose.bottom:
+                x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
+            elif pdfium_c.FPDFText_GetCharBox(textpage, index, places[0], places[1], places[2], places[3]):
+                x1, x2, y1, y2 = (side.value for side in sides)
+            else:
+                continue
+            if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
+                continue  # beside the paper
+            box = (x1 - left, top - y2, x2 - left, top - y1)
+            if turned:
+                box = turn_box(box, turned, width, height)
+            writer.add("-" if is_hyphen else ligature or chr(code), box, index)
+            if is_hyphen:
+                writer.end_line()
+        writer.end_line()
+    finally:
+        textpage.close()
+    return PrintedPage(width, height, writer.lines, (page.get_rotation() - turned) % 360)
+
+
+def _find_turn(textpage: Any) -> int:
+    """By how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
+    count = pdfium_c.FPDFText_CountChars(textpage)
+    angles = Counter(
+        round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
+        for index in range(0, max(0, count), max(1, count // _SAMPLED_ANGLES))
+        if pdfium_c.FPDFText_GetUnicode(textpage, index) > 0x20
+    )
+    return angles.most_common(1)[0][0] if angles else 0
+
+
+def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
+    """The rules that are drawn on the page."""
+    left, _bottom, _right, top = page.get_bbox()
+    turned = (page.get_rotation() - printed.turned) % 360
+    boxes = []
+    for found in islice(page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_PATH], max_depth=1), _MOST_SHAPES):
+        x1, y1, x2, y2 = found.get_bounds()
+        boxes.append(turn_box((x1 - left, top - y2, x2 - left, top - y1), turned, printed.width, printed.height))
+    return gather_rules(boxes)
+
+
+def is_picture(page: Any, printed: PrintedPage) -> bool:
+    """Whether the words of a page can only be recognised: a scan, drawn letters, or fonts whose text cannot be read."""
+    text = "".join(line.text for line in printed.lines)
+    letters = sum(map(str.isalnum, text))
+    if len(_UNREADABLE.findall(text)) * 2 > len(text):
+        return True
+    if letters < _FEWEST_LETTERS:
+        return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
+    # Something stamped onto a scan is no text of its own.
+    return letters < _STAMPED_LETTERS and _largest_image(page) > _WHOLE_PAGE * printed.width * printed.height
+
+
+def _largest_image(page: Any) -> float:
+    areas = [0.0]
+    for found in page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3):
+        left, bottom, right, top = found.get_bounds()
+        areas.append((right - left) * (top - bottom))
+    return max(areas)

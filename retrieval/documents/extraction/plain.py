@@ -1,0 +1,295 @@
+"""Markdown, reStructuredText and plain text: where their headings are, and what should not be cut."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from markdown_it import MarkdownIt
+
+from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.formats import PLAIN, RST
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span
+from retrieval.text.titles import derive_title, find_line_starts, plain_title
+
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
+_ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)
+_BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
+
+
+def extract_markdown(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    text, encoding = decode(data, filename)
+    metadata, body_start = parse_front_matter(text)
+    sections, protected = parse_structure(text, body_start)
+    if body_start:
+        protected = [Span(0, len(text[:body_start].rstrip())), *protected]
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=metadata.get("title") or find_title(sections) or derive_title(filename),
+        sections=tuple(sections),
+        protected=tuple(protected),
+        metadata=metadata,
+        encoding=encoding,
+        language_hint=(metadata.get("lang") or metadata.get("language") or "")[:2].lower(),
+    )
+
+
+def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
+    """The top-level ``key: value`` lines of a YAML or TOML block at the start, and where the text proper begins.
+
+    Nested values, lists and multi-line strings are left out: reading them asks for a YAML parser, and no one needs
+    them.
+    """
+    match = _FRONT_MATTER.match(text)
+    if not match or not (match[2] or "").strip():
+        return {}, 0
+    metadata = {}
+    for key, value in _ENTRY.findall(match[2]):
+        value = value.rstrip(" \t")
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        metadata[key.lower()] = value[1:-1] if quoted else value
+    return metadata, match.end()
+
+
+def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
+    """The headings and the blocks to keep whole of Markdown ``text``, read from ``body_start`` on."""
+    parser = MarkdownIt("commonmark").enable("table")
+    # Only blocks are asked for: without the inline pass parsing is twice as fast.
+    parser.core.ruler.disable(["inline", "text_join"])
+    tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
+    starts = find_line_starts(text)
+    sections: list[Section] = []
+    protected: list[Span] = []
+    for at, token in enumerate(tokens):
+        if token.map is None:
+            continue
+        start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        if token.type == "heading_open" and token.level == 0:
+            title = plain_title(tokens[at + 1].content)
+            if title:
+                sections.append(Section(start, int(token.tag[1:]), title))
+        elif token.type in _BLOCKS:
+            protected.append(Span(start, start + len(text[start:end].rstrip())))
+    return sections, protected
+
+
+def find_title(sections: list[Section]) -> str:
+    """The title of the only outermost heading, or of the first when the text starts with it; else empty."""
+    if not sections:
+        return ""
+    top = min(section.level for section in sections)
+    outermost = [section for section in sections if section.level == top]
+    return outermost[0].title if len(outermost) == 1 or sections[0].level == 1 else ""
+
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
+_SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
+_CODE = re.compile(
+    r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|console|highlight|math|csv-table|list-table|table|prompt)::"
+)
+_TARGET = re.compile(r"\.\. (?:_[^:`]{1,100}|_`[^`]{1,100}`|[\w-]{1,40}:: ?.{0,100}|index:: .{0,100}):?")
+_DIRECTIVE = re.compile(r"\s*\.\. ")
+_GRID = re.compile(r"\s*\+[-=+]{3,}\+\s*")
+_SIMPLE_TABLE = re.compile(r"\s*=+(?: +=+)+\s*")
+
+
+def has_markup(text: str) -> bool:
+    """Whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
+    return bool(_SIGNALS.search(text))
+
+
+def parse_markup(text: str) -> tuple[list[Section], list[Span]]:
+    """The underlined headings of ``text``, and its literal blocks, code directives and tables.
+
+    Levels follow the order in which the styles of adornment first occur, as docutils has it. A heading starts at column
+    0 outside of any literal block, and its underline is at least as long as its title, give or take two characters. Its
+    section begins with the link targets and index entries right above it.
+    """
+    starts = find_line_starts(text)
+    lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
+    sections: list[Section] = []
+    protected: list[Span] = []
+    styles: list[tuple[str, bool]] = []
+    at = floor = 0
+    while at < len(lines):
+        line = lines[at]
+        end = _find_block_end(lines, at)
+        if end > at:
+            protected.append(Span(starts[at], starts[end - 1] + len(lines[end - 1])))
+            at = floor = end
+            continue
+        height = _measure_heading(lines, at)
+        if height:
+            style = (lines[at + height - 1][0], height == 3)
+            if style not in styles:
+                styles.append(style)
+            title = plain_title(lines[at + height - 2])
+            if title:
+                sections.append(Section(starts[_find_lead(lines, at, floor)], styles.index(style) + 1, title))
+            at += height
+            floor = at
+        elif line.endswith("::") and not _DIRECTIVE.match(line):
+            block = at + 1
+            while block < len(lines) and not lines[block]:
+                block += 1
+            end = _find_indented_end(lines, block, _measure_indent(line))
+            if end > block:
+                protected.append(Span(starts[block], starts[end - 1] + len(lines[end - 1])))
+            at = floor = max(end, at + 1)
+        else:
+            at += 1
+    return sections, protected
+
+
+def _measure_heading(lines: list[str], at: int) -> int:
+    """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
+    if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
+        return 0
+    first = _ADORNMENT.fullmatch(lines[at])
+    if first:
+        if (
+            at + 2 < len(lines)
+            and lines[at + 2] == lines[at]
+            and lines[at + 1].strip()
+            and not _ADORNMENT.fullmatch(lines[at + 1])
+        ):
+            return 3 if _fits(lines[at], lines[at + 1].strip()) else 0
+        return 0
+    title = lines[at]
+    if title[0].isspace() or not _ADORNMENT.fullmatch(lines[at + 1]) or title.startswith((".. ", ">>> ")):
+        return 0
+    return 2 if _fits(lines[at + 1], title) else 0
+
+
+def _find_lead(lines: list[str], at: int, floor: int) -> int:
+    """The first line of the targets and one-line directives that stand right above the heading at ``at``."""
+    lead = above = at
+    while above > floor and (not lines[above - 1] or _TARGET.fullmatch(lines[above - 1])):
+        above -= 1
+        if lines[above]:
+            lead = above
+    return lead
+
+
+def _fits(adornment: str, title: str) -> bool:
+    return len(adornment) >= max(2, min(len(title) - 2, 60)) and bool(re.search(r"\w", title))
+
+
+def _find_block_end(lines: list[str], at: int) -> int:
+    """The line after the code directive or table that starts at ``at``; ``at`` itself when none does."""
+    line = lines[at]
+    if _CODE.match(line):
+        return max(_find_indented_end(lines, at + 1, _measure_indent(line)), at + 1)
+    if _GRID.fullmatch(line):
+        end = at
+        while end < len(lines) and lines[end].lstrip().startswith(("+", "|")):
+            end += 1
+        return end
+    if _SIMPLE_TABLE.fullmatch(line):
+        for end in range(at + 1, min(at + 500, len(lines))):
+            if _SIMPLE_TABLE.fullmatch(lines[end]) and (end + 1 == len(lines) or not lines[end + 1]):
+                return end + 1
+    return at
+
+
+def _find_indented_end(lines: list[str], start: int, indent: int) -> int:
+    """The line after the last one of the block from ``start`` on that stands deeper than ``indent``."""
+    end = start
+    for at in range(start, len(lines)):
+        if lines[at]:
+            if _measure_indent(lines[at]) <= indent:
+                break
+            end = at + 1
+    return end
+
+
+def _measure_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
+_LEGAL = re.compile(
+    r"(?:Artikel|Article|Hoofdstuk|Chapter|Section|Paragraaf|Bijlage|Appendix)\s+[\dA-Z][\w.]{0,6}(?:[ .:–-].{0,80})?"
+)
+_SMALL = re.compile("[a-z]")
+_CAPITALS = re.compile("[A-Z]{3}")
+_RANKS = {"hoofdstuk": 1, "chapter": 1, "bijlage": 1, "appendix": 1}
+
+
+def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    text, encoding = decode(data, filename)
+    sections, literals = parse_markup(text)
+    if media_type == PLAIN and sections and has_markup(text):
+        media_type = RST
+    protected = literals if media_type == RST else []
+    if media_type == PLAIN and not sections:
+        sections = find_headings(text)
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=_find_own_title(text, sections, media_type) or derive_title(filename),
+        sections=tuple(sections),
+        protected=tuple(protected),
+        encoding=encoding,
+    )
+
+
+def _find_own_title(text: str, sections: list[Section], media_type: str) -> str:
+    # In text without markup only a heading that opens the text can be trusted to name all of it.
+    if media_type == PLAIN and (not sections or text[: sections[0].start].strip() or sections[0].title[0].isdigit()):
+        return ""
+    return find_title(sections)
+
+
+def find_headings(text: str) -> list[Section]:
+    """Lines that stand as headings in text without markup; empty unless the evidence agrees with itself.
+
+    A heading stands alone between blank lines. Numbered ones must count up from 1 without a gap at the outermost level,
+    words such as "Article 4" and capitals must occur at least twice, two blank lines before a single line at least
+    three times. One kind is taken, the first that holds.
+    """
+    starts = find_line_starts(text)
+    lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]
+    alone = [
+        (starts[at], line)
+        for at, line in enumerate(lines)
+        if 2 < len(line) <= 100
+        and (at == 0 or not lines[at - 1])
+        and (at + 1 == len(lines) or not lines[at + 1])
+        and line[-1] not in ".,;"
+    ]
+    return _find_numbered(alone) or _find_legal(alone) or _find_capitals(alone) or _find_spaced(text, alone)
+
+
+def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
+    found = [(start, match) for start, line in alone if (match := _NUMBERED.fullmatch(line))]
+    outermost = [int(match[1]) for _, match in found if "." not in match[1]]
+    if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
+        return []
+    return [Section(start, match[1].count(".") + 1, plain_title(match[0])) for start, match in found]
+
+
+def _find_legal(alone: list[tuple[int, str]]) -> list[Section]:
+    found = [(start, line) for start, line in alone if _LEGAL.fullmatch(line)]
+    if len(found) < 2:
+        return []
+    return [Section(start, _RANKS.get(line.split()[0].lower(), 2), plain_title(line)) for start, line in found]
+
+
+def _find_capitals(alone: list[tuple[int, str]]) -> list[Section]:
+    found = [
+        (start, line)
+        for start, line in alone
+        if len(line) <= 60 and _CAPITALS.search(line) and not _SMALL.search(line) and "|" not in line
+    ]
+    return [Section(start, 1, plain_title(line)) for start, line in found] if len(found) >= 2 else []
+
+
+def _find_spaced(text: str, alone: list[tuple[int, str]]) -> list[Section]:
+    found = [
+        (start, line)
+        for start, line in alone
+        if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
+    ]
+    return [Section(start, 1, plain_title(line)) for start, line in found] if len(found) >= 3 else []

@@ -1,0 +1,270 @@
+"""From the lines of printed pages to one text with paragraphs and headings. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.printed import PrintedLine, PrintedPage
+from retrieval.text.extracted import Page, Section
+from retrieval.text.titles import plain_title
+
+_LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
+# Signs of the fonts Symbol and Wingdings that stand before items of lists.
+_BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
+_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-$")
+_GOES_ON_IN_WORD = re.compile(r"[^\W\d_A-Z]\w*+")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
+_ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
+_CHAPTER = re.compile(
+    r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
+)
+_SENTENCE_END = re.compile(r"[.!?:;…]['\"”’)\]]*$")
+_LARGER = 1.12
+_SAME_SIZE = 0.08
+_LONGEST_HEADING = 150
+_LONGEST_BOLD_HEADING = 90
+_MOST_HEADING_SHARE = 0.4
+_WIDER_GAP = 1.3
+_LEVELS = 6
+
+
+@dataclass(slots=True)
+class _Group:
+    """Lines of one page that stand together: a paragraph, an item, a heading."""
+
+    page: int
+    lines: list[PrintedLine]
+    # What stands between it and the group before.
+    separator: str = "\n\n"
+    level: int = 0
+
+    @property
+    def size(self) -> float:
+        return max(self.lines, key=lambda line: len(line.text)).size
+
+    @property
+    def is_bold(self) -> bool:
+        return all(line.is_bold for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        return " ".join(line.text for line in self.lines)
+
+
+def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+    """The text of ``pages``, where each page stands in it, and the headings that their fonts show.
+
+    Paragraphs are parted by blank lines, their lines by line ends; a word cut at a line end is in one piece, as is a
+    paragraph that goes on over the end of a page or column.
+    """
+    for page in pages:
+        for line in page.lines:
+            line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
+    body = _body_size(pages)
+    pitch = _usual_pitch(pages)
+    groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
+    _mark_headings(groups, body)
+    _join_over_ends(groups)
+    return _write(groups, len(pages), _compounds(pages))
+
+
+def largest_heading(pages: Sequence[PrintedPage]) -> str:
+    """What is printed largest on the first page, if it is larger than the text: the title, most of the time."""
+    body = _body_size(pages)
+    lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
+    size = max((line.size for line in lines), default=0.0)
+    if size < _LARGER * body:
+        return ""
+    title = " ".join(line.text for line in lines if line.size >= size * (1 - _SAME_SIZE))
+    return plain_title(title) if len(title) <= _LONGEST_HEADING else ""
+
+
+def _body_size(pages: Sequence[PrintedPage]) -> float:
+    sizes: Counter[float] = Counter()
+    for page in pages:
+        for line in page.lines:
+            sizes[line.size] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 0.0
+
+
+def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
+    """From one line of a paragraph to the next, as a multiple of the font's size."""
+    pitches = [
+        (below.middle - line.middle) / line.size
+        for page in pages
+        for line, below in pairwise(page.lines)
+        if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
+    ]
+    # Most lines stand within paragraphs: what is wider belongs to gaps.
+    return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
+
+
+# Paragraphs ----------------------------------------------------------------------------------------------------------
+
+
+def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_Group]:
+    group: _Group | None = None
+    for at, line in enumerate(lines):
+        if group is None:
+            group = _Group(page, [line])
+            continue
+        begins_table = line.is_row and any(below.text.startswith("| --- |") for below in lines[at + 1 : at + 2])
+        separator = "\n\n" if begins_table else _separator(group.lines, line, pitch)
+        if separator:
+            yield group
+            group = _Group(page, [line], separator)
+        else:
+            group.lines.append(line)
+    if group is not None:
+        yield group
+
+
+def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
+    """What stands between two groups before ``line``; empty when it goes on with the one ``above``."""
+    last = above[-1]
+    if line.is_row or last.is_row:
+        return "" if line.is_row and last.is_row else "\n\n"
+    if _ITEM.match(line.text):
+        distance = line.middle - last.middle
+        return "\n" if 0 < distance < _WIDER_GAP * pitch * max(line.size, last.size) else "\n\n"
+    if abs(line.size - last.size) > _SAME_SIZE * last.size and _is_row_apart(last, line):
+        return "\n\n"
+    if line.is_bold != last.is_bold and (not last.is_bold or all(other.is_bold for other in above)):
+        return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
+    distance = line.middle - last.middle
+    if distance <= 0:  # The next column.
+        return "" if _goes_on(last, line) else "\n\n"
+    if distance > _WIDER_GAP * pitch * max(line.size, last.size):
+        return "\n\n"
+    first = above[0]
+    is_indented = 0.8 * line.size < line.left - last.left < 5 * line.size
+    is_after_full_line = last.left <= min(other.left for other in above) + 1
+    if is_indented and is_after_full_line and not _ITEM.match(first.text) and _SENTENCE_END.search(last.text):
+        return "\n\n"
+    return ""
+
+
+def _is_row_apart(last: PrintedLine, line: PrintedLine) -> bool:
+    return abs(line.middle - last.middle) > 0.6 * min(line.size, last.size)
+
+
+def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
+    """Whether a sentence goes on over the end of a page or a column."""
+    if _SENTENCE_END.search(last.text) or abs(line.size - last.size) > _SAME_SIZE * last.size:
+        return False
+    return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
+
+
+def _join_over_ends(groups: Sequence[_Group]) -> None:
+    for above, group in pairwise(groups):
+        if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
+            # With a delimiter below its first row, it is another table.
+            is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
+            group.separator = "\n\n" if is_other else "\n"
+            continue
+        if above.page == group.page or above.level or group.level or above.lines[-1].is_row or group.lines[0].is_row:
+            continue
+        if _ITEM.match(group.text):
+            group.separator = "\n" if _ITEM.match(above.lines[0].text) else "\n\n"
+        elif _goes_on(above.lines[-1], group.lines[0]):
+            group.separator = "\n"
+
+
+# Headings ------------------------------------------------------------------------------------------------------------
+
+
+def _mark_headings(groups: Sequence[_Group], body: float) -> None:
+    """Gives headings their level: by their numbers where they are numbered, else by size and weight."""
+    bold = sum(len(group.text) for group in groups if group.is_bold)
+    bold_counts = bold * 3 < sum(len(group.text) for group in groups)
+    found = [
+        group
+        for group, below in pairwise([*groups, None])
+        if group is not None and _is_heading(group, below, body, bold_counts=bold_counts)
+    ]
+    if len(found) > max(3, _MOST_HEADING_SHARE * len(groups)):
+        return
+    depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
+    styles = sorted({_style(group) for group in found}, reverse=True)
+    # Each size is a level; where headings of a size are numbered, their usual depth is.
+    numbered: dict[tuple[float, bool], list[int]] = {}
+    for group, depth in zip(found, depths, strict=True):
+        if depth:
+            numbered.setdefault(_style(group), []).append(depth)
+    for group, depth in zip(found, depths, strict=True):
+        style = _style(group)
+        usual = round(median(numbered[style])) if style in numbered else styles.index(style) + 1
+        group.level = min(_LEVELS, depth or usual)
+
+
+def _style(group: _Group) -> tuple[float, bool]:
+    return round(group.size * 2) / 2, group.is_bold
+
+
+def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts: bool) -> bool:
+    text = group.text
+    if not 2 <= len(text) <= _LONGEST_HEADING or sum(map(str.isalpha, text)) < 0.5 * len(text.replace(" ", "")):
+        return False
+    if text[0].islower() or text.endswith((",", ";", ".", "=")) or text.startswith(("•", "-", "–", "*")):
+        return False
+    if below is None or len(group.lines) > 3 or group.lines[0].is_row:
+        return False
+    if group.size >= _LARGER * body:
+        return True
+    is_bold_line = bold_counts and group.is_bold and group.size >= 0.95 * body and len(group.lines) <= 2
+    return is_bold_line and len(text) <= _LONGEST_BOLD_HEADING and below.separator == "\n\n" and not below.is_bold
+
+
+# Writing -------------------------------------------------------------------------------------------------------------
+
+
+def _compounds(pages: Sequence[PrintedPage]) -> set[str]:
+    """Words that the file writes with a hyphen within a line."""
+    return {word for page in pages for line in page.lines if "-" in line.text for word in _COMPOUND.findall(line.text)}
+
+
+def _write(groups: Sequence[_Group], page_count: int, compounds: set[str]) -> tuple[str, list[Page], list[Section]]:
+    pieces: list[str] = []
+    length = 0
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    sections: list[Section] = []
+
+    def add(piece: str) -> None:
+        nonlocal length
+        pieces.append(piece)
+        length += len(piece)
+
+    for group in groups:
+        for at, line in enumerate(group.lines):
+            separator = "\n" if at else group.separator if pieces else ""
+            cut = _CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
+            rest = _GOES_ON_IN_WORD.match(line.text) if cut else None
+            if cut and rest:
+                # With its hyphen when the file writes the word so elsewhere, without otherwise.
+                if f"{cut[1]}-{rest[0]}" not in compounds:
+                    pieces[-1] = pieces[-1][:-1]
+                    length -= 1
+                    if ends:
+                        ends[max(ends)] = length
+            else:
+                add(separator)
+            starts.setdefault(group.page, length)
+            if at == 0 and group.level:
+                sections.append(Section(length, group.level, plain_title(group.text)))
+            add(line.text)
+            ends[group.page] = length
+    add("\n")
+    pages = []
+    end = 0
+    for number in range(page_count):
+        start = starts.get(number, end)
+        end = ends.get(number, start)
+        pages.append(Page(number + 1, start, end))
+    return "".join(pieces), pages, sections

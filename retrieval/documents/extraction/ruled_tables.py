@@ -1,0 +1,363 @@
+"""Tables that rules set off: grids, whose missing rules show merged cells, and rows between level rules. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from retrieval.documents.extraction.printed import Box, PrintedLine
+from retrieval.documents.extraction.table_rows import (
+    MOST_COLUMNS,
+    Cell,
+    FoundTable,
+    PrintedRow,
+    find_columns,
+    find_rows,
+    group_rows,
+    join_cells,
+    lay_out,
+    looks_like_drawing,
+    table_of,
+    text_of,
+)
+
+_NEAR = 3.0
+_FEWEST_RULES = 3
+_MOST_RULES = 2_000
+_SHORTEST_RULE = 40
+_DRAWN = 0.7
+_FULL_SHARE = 0.5
+_LONGEST_CELL = 400
+_MOST_BANDS = 500
+# As a multiple of the font's size: from one line of a row to the next.
+_TIGHT = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class RuledLine:
+    """A straight line from ``start`` to ``end``, at the distance ``at`` from the top, or from the left."""
+
+    at: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuledLines:
+    level: Sequence[RuledLine]
+    upright: Sequence[RuledLine]
+
+
+def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
+    """The tables that rules set off; no line stands in two of them."""
+    tables: list[FoundTable] = []
+    rows = find_rows(lines)
+    for level, upright in _find_regions(rules):
+        inside = _rows_within(rows, level, upright)
+        table = _read_grid(inside, level, upright) if inside and upright else None
+        if inside and table is None:
+            table = _read_between_rules(rows, inside, level)
+        if table is not None and _is_table(table):
+            tables.append(table)
+            taken = {id(line) for line in table.lines}
+            rows = find_rows([line for row in rows for line in row.lines if id(line) not in taken])
+    return tables
+
+
+def _is_table(table: FoundTable) -> bool:
+    cells = [text_of(cell) for row in [table.header, *table.rows] for cell in row]
+    # A box with a line of prose on each side is none.
+    is_prose = len(table.rows) == 1 and all(len(text_of(cell).split()) > 5 for cell in table.rows[0])
+    return (
+        len(table.header) >= 2
+        and bool(table.rows)
+        and not is_prose
+        and not looks_like_drawing(cells)
+        and sum(map(bool, cells)) >= _FULL_SHARE * len(cells)
+        and sum(bool(text_of(cell)) for cell in table.header) >= 2
+        and max(map(len, cells)) <= _LONGEST_CELL
+    )
+
+
+def gather_rules(boxes: Sequence[Box]) -> RuledLines:
+    """The rules that drawn shapes make: thin ones, and the sides of rectangles."""
+    level: list[RuledLine] = []
+    upright: list[RuledLine] = []
+    for left, top, right, bottom in boxes[:_MOST_RULES]:
+        if bottom - top > _NEAR:
+            upright += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
+        if right - left > _NEAR:
+            level += [RuledLine(top, left, right), RuledLine(bottom, left, right)]
+    return RuledLines(_merge(level), _merge(upright))
+
+
+def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
+    """Rules that go on where another ends as one."""
+    merged: list[RuledLine] = []
+    rows: list[list[RuledLine]] = []
+    for rule in sorted(rules, key=lambda rule: rule.at):
+        if rows and rule.at - rows[-1][0].at <= _NEAR:
+            rows[-1].append(rule)
+        else:
+            rows.append([rule])
+    for row in rows:
+        for rule in sorted(row, key=lambda rule: rule.start):
+            last = merged[-1] if merged else None
+            if last is not None and abs(last.at - row[0].at) < 0.01 and rule.start <= last.end + _NEAR:
+                merged[-1] = RuledLine(last.at, last.start, max(last.end, rule.end))
+            else:
+                merged.append(RuledLine(row[0].at, rule.start, rule.end))
+    return merged
+
+
+_Region = tuple[list[RuledLine], list[RuledLine]]
+
+
+def _find_regions(rules: RuledLines) -> list[_Region]:
+    """The rules of each place that may be a table: rules that meet, and level rules of one width below each other."""
+    parts: list[_Region] = [([rule], []) for rule in rules.level]
+    for rule in rules.upright:
+        met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
+        if met:
+            parts = [part for part in parts if not any(part is other for other in met)]
+            parts.append(
+                ([level for part in met for level in part[0]], [*(up for part in met for up in part[1]), rule])
+            )
+    regions = [
+        (sorted(level, key=lambda rule: rule.at), upright)
+        for level, upright in parts
+        if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
+    ]
+    groups: list[list[RuledLine]] = []
+    # Shades of every other row are boxes of one width that do not meet.
+    alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
+    for rule in sorted(alone, key=lambda rule: rule.at):
+        if rule.end - rule.start < _SHORTEST_RULE:
+            continue
+        for group in groups:
+            if abs(group[0].start - rule.start) < 2 * _NEAR and abs(group[0].end - rule.end) < 2 * _NEAR:
+                group.append(rule)
+                break
+        else:
+            groups.append([rule])
+    return regions + [(part, []) for group in groups for part in _part_by_three(group) if len(part) >= _FEWEST_RULES]
+
+
+def _meet(level: RuledLine, upright: RuledLine) -> bool:
+    return (
+        level.start - _NEAR <= upright.at <= level.end + _NEAR
+        and upright.start - _NEAR <= level.at <= upright.end + _NEAR
+    )
+
+
+def _part_by_three(rules: list[RuledLine]) -> list[list[RuledLine]]:
+    """The rules of several tables below each other, each with one above its header, one below it and one at its end."""
+    parts = [rules[at : at + 3] for at in range(0, len(rules), 3)]
+    is_headed = all(len(part) == 3 and part[2].at - part[1].at > 1.5 * (part[1].at - part[0].at) for part in parts)
+    return parts if is_headed else [rules]
+
+
+def _rows_within(
+    rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
+) -> list[PrintedRow]:
+    top, bottom = level[0].at - _NEAR, level[-1].at + _NEAR
+    left, right = min(rule.start for rule in level) - _NEAR, max(rule.end for rule in level) + _NEAR
+    inside = []
+    for row in rows:
+        pieces = [piece for piece in row.pieces if left < piece.middle < right]
+        if pieces and top < row.middle < bottom:
+            own = {id(piece.line) for piece in row.pieces if piece not in pieces}
+            inside.append(PrintedRow(pieces, [line for line in row.lines if id(line) not in own]))
+    return inside
+
+
+def _distinct(values: Sequence[float]) -> list[float]:
+    found: list[float] = []
+    for value in sorted(values):
+        if not found or value - found[-1] > _NEAR:
+            found.append(value)
+    return found
+
+
+def _place(value: float, sides: Sequence[float]) -> int:
+    return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
+
+
+# Grids ----------------------------------------------------------------------------------------------------------------
+
+
+def _read_grid(
+    rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
+) -> FoundTable | None:
+    """The table whose cells stand between rules; what is merged over rows stands in each of them."""
+    # The outer sides need not be drawn: there the level rules end.
+    ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
+    sides, heights = _distinct([*ends, *(rule.at for rule in upright)]), _distinct([rule.at for rule in level])
+    width, height = len(sides) - 1, len(heights) - 1
+    if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
+        return None
+    bands = [[row for row in rows if _place(row.middle, heights) == at] for at in range(height)]
+    if _are_crossed(rows, upright) or 2 * sum(_holds_rows(band, width) for band in bands) > height:
+        return None
+    merged = _merge_cells(sides, heights, level, upright)
+    parts: dict[int, list[Cell]] = {}
+    taken: list[list[PrintedLine]] = [[] for _ in range(height)]
+    for row in rows:
+        at = _place(row.middle, heights)
+        taken[at] += row.lines
+        for number, cell in _cut_row(row, sides, merged[at]):
+            parts.setdefault(number, []).append(cell)
+    cells = {number: join_cells(found) for number, found in parts.items()}
+    # What stands over all columns is a title: it stays as it is.
+    first = 0
+    while first < height - 1 and len(set(merged[first])) == 1:
+        first += 1
+    names = _header_rows(merged, first)
+    header = [join_cells([cells.get(merged[row][at], []) for row in range(first, names)]) for at in range(width)]
+    body = []
+    for row_at in range(names, height):
+        own = merged[row_at]
+        body.append([cells.get(own[at], []) if at == 0 or own[at] != own[at - 1] else [] for at in range(width)])
+    # Double rules leave columns that hold nothing.
+    kept = [at for at in range(width) if any(text_of(row[at]) for row in [header, *body])]
+    filled = [[row[at] for at in kept] for row in body if any(map(text_of, row))]
+    lines = [line for row_lines in taken[first:] for line in row_lines]
+    return FoundTable(lines, [header[at] for at in kept], filled) if lines and filled else None
+
+
+def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
+    """Whether rules go through words, as those of a drawing do."""
+    crossed = sum(
+        any(
+            rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
+            for rule in upright
+            for piece in row.pieces
+            for sign, box in piece.cell
+        )
+        for row in rows
+    )
+    return crossed > 0.1 * len(rows)
+
+
+def _cut_row(row: PrintedRow, sides: Sequence[float], own: list[int]) -> list[tuple[int, Cell]]:
+    """The parts of a row of text, each with the number of its cell. A cell that seems merged but holds several pieces,
+    in a column each, is none: shades of every other row make such grids; ``own`` is put right then."""
+    real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
+    parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
+    places = [(_place(cell[0][1][0] + 1, sides), _place(cell[-1][1][2] - 1, sides)) for cell in parts]
+    for number in set(own):
+        columns = [place for place in places if own[place[0]] == number]
+        is_within = all(first == last for first, last in columns) and len(set(columns)) == len(columns)
+        if own.count(number) > 1 and len(columns) > 1 and is_within:
+            for column in [at for at, cell in enumerate(own) if cell == number]:
+                own[column] = -1 - len(own) * number - column
+    return [(own[_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
+
+
+def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
+    found: list[tuple[int, Cell]] = []
+    for character, box in cell:
+        column = _place((box[0] + box[2]) / 2, sides)
+        if not found or found[-1][0] != column:
+            if character == " ":
+                continue
+            found.append((column, []))
+        found[-1][1].append((character, box))
+    return [part for _, part in found]
+
+
+def _merge_cells(
+    sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
+) -> list[list[int]]:
+    """For each place of the grid the number of its cell: places between which no rule is drawn have the same."""
+    width, height = len(sides) - 1, len(heights) - 1
+    parents = list(range(width * height))
+
+    def root(place: int) -> int:
+        while parents[place] != place:
+            place = parents[place]
+        return place
+
+    for row in range(height):
+        for column in range(width):
+            place = row * width + column
+            below, beside = heights[row + 1], sides[column + 1]
+            if row + 1 < height and not _is_drawn(level, below, sides[column], beside):
+                parents[root(place + width)] = root(place)
+            if column + 1 < width and not _is_drawn(upright, beside, heights[row], below):
+                parents[root(place + 1)] = root(place)
+    return [[root(row * width + column) for column in range(width)] for row in range(height)]
+
+
+def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -> bool:
+    covered = sum(max(0.0, min(rule.end, end) - max(rule.start, start)) for rule in rules if abs(rule.at - at) <= _NEAR)
+    return covered >= _DRAWN * (end - start)
+
+
+def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
+    """Behind which row the header ends: names over several columns have names of each below them."""
+    end = first + 1
+    while end < len(merged):
+        above = merged[end - 1]
+        is_over_several = len(set(above)) < len(above)
+        goes_down = any(cell == below for cell, below in zip(above, merged[end], strict=True))
+        if not (is_over_several or goes_down) or end - first >= 4:
+            break
+        end += 1
+    return end if end < len(merged) else first + 1
+
+
+# Between level rules --------------------------------------------------------------------------------------------------
+
+
+def _read_between_rules(
+    page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
+) -> FoundTable | None:
+    """Rows between level rules: a row in each band where most have one, else all between the second and the last.
+
+    What stands above the second rule is the header. Where each row has a rule, one more stands above the first and
+    below the last where ``page`` has one there.
+    """
+    heights = _distinct([rule.at for rule in level])
+    bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
+    bands = [band for band in bands if band]
+    if not bands:
+        return None
+    is_row_each = len(bands) >= _FEWEST_RULES - 1 and len(rows) <= 3 * len(bands) and len(heights) > _FEWEST_RULES
+    if is_row_each:
+        left, right = level[0].start - _NEAR, level[0].end + _NEAR
+        usual = median(len({round(piece.left) for row in band for piece in row.pieces}) for band in bands)
+        outer = [row for row in page if all(left < piece.left and piece.right < right for piece in row.pieces)]
+        above = _next_to(outer[::-1], heights[0], usual)[::-1]
+        below = _next_to(outer, heights[-1], usual)
+        bands = [band for band in (above, *bands, below) if band]
+    columns = find_columns([row for band in bands for row in band])
+    if not 2 <= len(columns) <= MOST_COLUMNS:
+        return None
+    if is_row_each and sum(_holds_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
+        return table_of(lay_out(bands, columns, 1))
+    if len(bands) < 2:
+        return None
+    body = group_rows([row for band in bands[1:] for row in band], columns)
+    return table_of(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
+
+
+def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
+    """The lines of the row beside a rule, ``rows`` from there on; none where they hold fewer pieces than others do."""
+    found: list[PrintedRow] = []
+    is_above = bool(rows) and rows[0].middle > rows[-1].middle
+    for row in rows:
+        distance = rule - row.middle if is_above else row.middle - rule
+        last = found[-1].middle if found else rule
+        if distance > 0 and abs(row.middle - last) < (_TIGHT if found else 2) * row.size:
+            found.append(row)
+        elif found:
+            break
+    return found if len({round(piece.left) for row in found for piece in row.pieces}) >= max(2, pieces - 1) else []
+
+
+def _holds_rows(band: Sequence[PrintedRow], width: int) -> bool:
+    """Whether more than one printed row of a band fills most columns."""
+    return sum(len(row.pieces) >= max(2, 0.8 * width) for row in band) > 1

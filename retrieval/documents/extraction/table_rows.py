@@ -1,0 +1,389 @@
+"""Printed rows and columns, and the tables that they make. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import mean, median
+
+from retrieval.documents.extraction.printed import Box, PrintedLine
+from retrieval.documents.extraction.writer import is_value
+
+MOST_COLUMNS = 30
+_MOST_HEADER_ROWS = 5
+# As multiples of the font's size: what parts two cells, two columns and two rows of text; by how much the space between
+# rows is wider than that between the lines of a row; how far an item of a list stands from its number.
+_GAP = 0.9
+_CORRIDOR = 0.45
+_LEVEL = 0.45
+_ROW_SPACE = 0.12
+_MARKER_GAP = 2
+_FEWEST_DOTS = 4
+_LEADERS = " .…·_"
+_MARKER = re.compile(r"[-*+•‣◦▪●·–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]|\[\d{1,3}\]")
+_YEAR = re.compile(r"(?:19|20)\d{2}(?:[/–-]\d{2,4})?")
+_TOTAL = re.compile(r"(?:sub|grand\s)?tota(?:l|als|len|al)\b|sum\b|som\b", re.I)
+
+Cell = list[tuple[str, Box]]
+Row = list[Cell]
+Columns = Sequence[tuple[float, float]]
+"""The left and the right side of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table, and the lines of the page that it takes the place of. A ``header`` without words is not printed."""
+
+    lines: list[PrintedLine]
+    header: Row
+    rows: list[Row]
+
+
+@dataclass(slots=True)
+class Piece:
+    """Text of one row without a wide gap in it."""
+
+    cell: Cell
+    line: PrintedLine
+
+    @property
+    def text(self) -> str:
+        return text_of(self.cell)
+
+    @property
+    def left(self) -> float:
+        return self.cell[0][1][0]
+
+    @property
+    def right(self) -> float:
+        return max(box[2] for _, box in self.cell)
+
+    @property
+    def middle(self) -> float:
+        return (self.left + self.right) / 2
+
+
+@dataclass(slots=True)
+class PrintedRow:
+    """Pieces at one height. ``lines`` are those that it is made of, also where nothing but dots stands in them."""
+
+    pieces: list[Piece]
+    lines: list[PrintedLine]
+
+    @property
+    def middle(self) -> float:
+        return median(piece.line.middle for piece in self.pieces)
+
+    @property
+    def size(self) -> float:
+        return max(piece.line.size for piece in self.pieces)
+
+    @property
+    def top(self) -> float:
+        return min(piece.line.top for piece in self.pieces)
+
+    @property
+    def bottom(self) -> float:
+        return max(piece.line.bottom for piece in self.pieces)
+
+    @property
+    def is_bold(self) -> bool:
+        return all(piece.line.is_bold for piece in self.pieces)
+
+
+def text_of(cell: Cell) -> str:
+    return "".join(character for character, _ in cell).strip()
+
+
+def join_cells(parts: Sequence[Cell]) -> Cell:
+    """The parts with a blank between them; what is said twice in a row stands once."""
+    joined: Cell = []
+    said = ""
+    for part in parts:
+        text = text_of(part)
+        if not text or text == said:
+            continue
+        # A day or a number that is cut at a line end goes on without a blank, a word without its hyphen too.
+        is_cut = said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit()
+        is_word = said[-1:] == "-" and said[-2:-1].isalpha() and text[0].islower()
+        if is_word:
+            joined = joined[:-1]
+        joined += trim(part) if not joined or is_cut or is_word else [(" ", part[0][1]), *trim(part)]
+        said = text
+    return joined
+
+
+def trim(cell: Cell) -> Cell:
+    first, last = 0, len(cell)
+    while first < last and cell[first][0] == " ":
+        first += 1
+    while last > first and cell[last - 1][0] == " ":
+        last -= 1
+    return cell[first:last]
+
+
+# Rows and columns -----------------------------------------------------------------------------------------------------
+
+
+def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
+    """The rows of a page from top to bottom; a bullet or a number of a list stands with what follows it."""
+    groups: list[list[PrintedLine]] = []
+    for line in sorted(lines, key=lambda line: line.middle):
+        last = groups[-1] if groups else []
+        if last and line.middle - median(other.middle for other in last) < _LEVEL * max(line.size, last[0].size):
+            last.append(line)
+        else:
+            groups.append([line])
+    rows = []
+    for group in groups:
+        pieces = sorted((piece for line in group for piece in _cut_line(line)), key=lambda piece: piece.left)
+        marker, item = pieces[:2] if len(pieces) > 1 else (None, None)
+        if (
+            marker
+            and item
+            and _MARKER.fullmatch(marker.text)
+            and item.left - marker.right < _MARKER_GAP * item.line.size
+        ):
+            pieces = [Piece([*marker.cell, (" ", marker.cell[-1][1]), *item.cell], item.line), *pieces[2:]]
+        if pieces:
+            rows.append(PrintedRow(pieces, group))
+    return rows
+
+
+def _cut_line(line: PrintedLine) -> list[Piece]:
+    """The pieces of a line, which wide gaps part, without the dots that lead from one to the next."""
+    pieces: list[Cell] = [[]]
+    for character, box in zip(line.text, line.boxes, strict=True):
+        if character == " " and box[2] - box[0] > _GAP * line.size and pieces[-1]:
+            pieces.append([])
+        pieces[-1].append((character, box))
+    found = []
+    for cell in map(trim, pieces):
+        text = "".join(character for character, _ in cell)
+        length = len(text.rstrip(_LEADERS))
+        is_led = sum(sign != " " for sign in text[length:]) >= _FEWEST_DOTS
+        if cell := cell[:length] if is_led else cell:
+            found.append(Piece(cell, line))
+    return found
+
+
+def find_columns(rows: Sequence[PrintedRow]) -> Columns:
+    """The columns between gaps that hardly any piece crosses: of the full rows, or of all where these tell more."""
+    most = max(len(row.pieces) for row in rows)
+    full = [row for row in rows if len(row.pieces) >= max(2, 0.6 * most)]
+    places = [piece.middle for row in rows for piece in row.pieces]
+    # A name over two columns may stand between them.
+    of_all = [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
+    return max(_gaps(full) if full else [], of_all, key=len)
+
+
+def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
+    slack = len(rows) // 10
+    size = median(row.size for row in rows)
+    edges = sorted(
+        edge
+        for row in rows
+        for piece in row.pieces
+        for edge in ((piece.left, 1), (max(piece.right, piece.left + 0.1), -1))
+    )
+    columns: list[tuple[float, float]] = []
+    depth, start = 0, 0.0
+    end: float | None = None
+    for at, step in edges:
+        before, depth = depth, depth + step
+        if before <= slack < depth:
+            if end is None or at - end >= _CORRIDOR * size:
+                if end is not None:
+                    columns.append((start, end))
+                start = at
+            end = None
+        elif depth <= slack < before:
+            end = at
+    return columns if end is None else [*columns, (start, end)]
+
+
+def _columns_of(piece: Piece, columns: Columns) -> list[int]:
+    """Which of ``columns`` a piece stands in, or the nearest."""
+    touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
+    nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
+    return touched or [nearest]
+
+
+def _cut_at_columns(piece: Piece, columns: Columns) -> Iterator[tuple[list[int], Cell]]:
+    """The piece with the columns that it stands in, cut where a word begins at the very edge of one."""
+    touched = _columns_of(piece, columns)
+    rest, place = piece.cell, touched[0]
+    for at in touched[1:]:
+        begin = columns[at][0]
+        for index, (character, box) in enumerate(rest):
+            is_word = index and rest[index - 1][0] == " " and character != " "
+            if is_word and abs(box[0] - begin) < 0.35 * piece.line.size:
+                yield list(range(place, at)), rest[:index]
+                rest, place = rest[index:], at
+                break
+    yield list(range(place, touched[-1] + 1)), rest
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Grid:
+    """The cells of each group of printed rows that is a row of the table; the first ``header`` name the columns."""
+
+    groups: list[list[PrintedRow]]
+    columns: Columns
+    cells: list[Row]
+    texts: list[list[str]]
+    header: int
+    values: list[int]
+
+
+def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
+    """The grid of ``groups``; how many of them are its header is found out unless it is given."""
+    cells: list[Row] = []
+    for group in groups:
+        laid: list[list[Cell]] = [[] for _ in columns]
+        for row in group:
+            for piece in row.pieces:
+                for touched, part in _cut_at_columns(piece, columns):
+                    laid[touched[0]].append(part)
+        cells.append([join_cells(parts) for parts in laid])
+    texts = [[text_of(cell) for cell in row] for row in cells]
+    values = _value_columns(texts)
+    if header is None:
+        header = _count_header(groups, texts, values)
+    if header and values:
+        values = _value_columns(texts[header:]) if len(texts) > header else []
+    return Grid(list(groups), columns, cells, texts, header, values)
+
+
+def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns of values; what stands above the first value is its name."""
+    found = []
+    for at in range(len(rows[0])):
+        cells = [row[at] for row in rows if row[at]]
+        first = next((place for place, cell in enumerate(cells) if is_value(cell) and not _YEAR.fullmatch(cell)), None)
+        if first is None:
+            first = next((place for place, cell in enumerate(cells) if is_value(cell)), None)
+        if first is not None and first <= 3:
+            below = cells[first:]
+            if len(below) >= 2 and sum(map(is_value, below)) >= 0.75 * len(below):
+                found.append(at)
+    return found
+
+
+def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
+    """How many rows from the top name columns: those above the first values, or those alone in bold type."""
+    most = min(_MOST_HEADER_ROWS, len(groups) - 1)
+    count = 0
+    for at in range(most):
+        filled = [texts[at][column] for column in values if texts[at][column]]
+        has_years = any(_YEAR.fullmatch(row[column]) for row in texts[at + 1 : at + 3] for column in values)
+        names = [cell for cell in filled if not is_value(cell) or (_YEAR.fullmatch(cell) and not has_years)]
+        if filled and 2 * len(names) < len(filled):
+            break
+        if filled and len(names) == len(filled):
+            count = at + 1
+    if count:
+        return count
+    bold = 0
+    while bold < most and all(row.is_bold for row in groups[bold]) and sum(map(bool, texts[bold])) >= 2:
+        bold += 1
+    is_set_off = not any(row.is_bold for group in groups[bold : bold + 3] for row in group)
+    return bold if bold < most and is_set_off else 0
+
+
+def _read_header(grid: Grid) -> Row:
+    """The name of each column: what stands over it, from top to bottom; over several columns, in each of them."""
+    parts: list[list[Cell]] = [[] for _ in grid.columns]
+    rows = [row for group in grid.groups[: grid.header] for row in group]
+    for at, row in enumerate(rows):
+        for piece in row.pieces:
+            if at < len(rows) - 1 and len(row.pieces) < len(grid.columns):
+                found: Sequence[tuple[Sequence[int], Cell]] = [(_span(piece, row, grid.columns), piece.cell)]
+            elif len(row.pieces) == len(grid.columns):
+                found = [([row.pieces.index(piece)], piece.cell)]
+            else:
+                found = list(_cut_at_columns(piece, grid.columns))
+            for over, part in found:
+                for column in over:
+                    parts[column].append(part)
+    return [join_cells(cells) for cells in parts]
+
+
+def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
+    """The columns over whose middle a name of several stands; those that it touches where there are none."""
+    touched = _columns_of(piece, columns)
+    best: Sequence[int] = touched
+    if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
+        return touched
+    beside = {at for other in row.pieces if other is not piece for at in _columns_of(other, columns)}
+    for first in range(touched[0] + 1):
+        for last in range(touched[-1], len(columns)):
+            span = range(first, last + 1)
+            middle = (columns[first][0] + columns[last][1]) / 2
+            near = max(0.15 * (columns[last][1] - columns[first][0]) / len(span), 0.5 * piece.line.size)
+            if len(best) < len(span) < len(columns) and not beside & set(span) and abs(middle - piece.middle) < near:
+                best = span
+    return best
+
+
+def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
+    """The printed rows by row of the table: lines of wrapped cells stand closer than rows do, and hold less."""
+
+    def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
+        touched = [{at for row in g for piece in row.pieces for at in _columns_of(piece, columns)} for g in groups]
+        return mean(len(each) for each in touched) / len(columns)
+
+    single = [[row] for row in rows]
+    spaces = [(below.top - above.bottom) / above.size for above, below in pairwise(rows)]
+    steps = sorted(spaces)
+    widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
+    if widest < _ROW_SPACE:
+        return single
+    groups = [[rows[0]]]
+    for row, space in zip(rows[1:], spaces, strict=True):
+        if space < border:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
+    return groups if is_better else single
+
+
+def _read_body(grid: Grid) -> list[Row]:
+    """The rows of values: what goes on with the row above it joined to it, a name that stands once for several rows
+    in each of them."""
+    rows: list[Row] = []
+    for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
+        has_value = any(texts[column] for column in grid.values)
+        is_rest = bool(rows) and not has_value and not texts[0]
+        if is_rest and (grid.values or sum(map(bool, texts)) <= len(texts) / 2):
+            rows[-1] = [join_cells([above, cell]) for above, cell in zip(rows[-1], cells, strict=True)]
+            continue
+        empty = next((place for place, text in enumerate(texts) if text), 0)
+        can_repeat = (
+            0 < empty <= 2
+            and rows
+            and not any(column < empty for column in grid.values)
+            and sum(map(bool, texts)) >= len(texts) - empty - 1
+            and not _TOTAL.match(texts[empty])
+            and not is_value(texts[empty])
+        )
+        rows.append([*rows[-1][:empty], *cells[empty:]] if can_repeat else list(cells))
+    return rows
+
+
+def table_of(grid: Grid) -> FoundTable:
+    lines = [line for group in grid.groups for row in group for line in row.lines]
+    return FoundTable(lines, _read_header(grid), _read_body(grid))
+
+
+def looks_like_drawing(cells: Sequence[str]) -> bool:
+    """Whether these are snippets of words, as of the lettering of a drawing."""
+    words = list({cell for cell in cells if cell and not is_value(cell)})
+    short = [word for word in words if len(word.replace(" ", "")) < 3]
+    return len(words) >= 5 and len(short) > 0.4 * len(words)

@@ -1,0 +1,80 @@
+"""CSV and TSV: each row becomes one line that names its columns, so that it can be found and quoted alone."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from dataclasses import replace
+
+from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.documents.formats import TSV
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
+from retrieval.text.titles import derive_title
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_LINES = 50
+_EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
+_VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
+
+
+def extract_table(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    source, encoding = decode(data, filename)
+    hint = _EXCEL_HINT.match(source)
+    source = source[hint.end() :] if hint else source
+    delimiter = hint[1] if hint else "\t" if media_type == TSV else sniff_delimiter(source)
+    try:
+        rows = [
+            row
+            for row in csv.reader(source.splitlines(keepends=True), delimiter=delimiter)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise DocumentRejected(
+            f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
+        ) from error
+    header, body = _split_header(rows)
+    writer = MarkdownWriter(filename, limits)
+    writer.add_rows(header, body)
+    return replace(
+        writer.finish(media_type=media_type, title=derive_title(filename)),
+        holds_records=True,
+        metadata={"columns": ", ".join(header)},
+        encoding=encoding,
+    )
+
+
+def sniff_delimiter(source: str) -> str:
+    """The delimiter that cuts the first lines into the same number of fields, at least two, most often; a comma if none
+    does.
+    """
+    sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
+
+    def agreement(delimiter: str) -> tuple[float, int]:
+        try:
+            widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter) if row)
+        except csv.Error:
+            return 0.0, 0
+        width, count = max(widths.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
+        return (count / sum(widths.values()), width) if width > 1 else (0.0, 0)
+
+    return max(_DELIMITERS, key=agreement)
+
+
+def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Column names and the rows below them. The first row is the header when its cells are filled, different and no
+    values; the first of them may be empty, above the names of the rows.
+    """
+    width = max(map(len, rows), default=0)
+    first = [" ".join(cell.split()) for cell in rows[0]] if rows else []
+    is_header = (
+        len(rows) > 1
+        and len(first) > 1
+        and all(first[1:])
+        and len(set(first)) == len(first)
+        and not any(_VALUE.fullmatch(name) or len(name) > 80 for name in first)
+    )
+    names = [first[0] or "column 1", *first[1:]] if is_header else []
+    return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows

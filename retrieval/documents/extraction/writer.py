@@ -1,0 +1,253 @@
+"""Markdown as converters write it, with the rows of tables and their merged cells. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.tables.cells import is_nothing, read_boolean, read_date, read_quantity
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    LeftOut,
+    Member,
+    Page,
+    Section,
+    Span,
+    TableGrid,
+    TableGridRow,
+    too_much_text,
+)
+from retrieval.text.titles import plain_title
+
+# A cell claims no more columns than this.
+_WIDEST = 1_000
+_MOST_HEADER_ROWS = 3
+_AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
+_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
+_SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
+# Between the ends of an interval, or two figures in one cell.
+_PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """A cell that takes the place of several. ``goes_on`` says that it is the rest of the one above it."""
+
+    text: str
+    across: int = 1
+    down: int = 1
+    goes_on: bool = False
+
+
+def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
+    """The texts by row and column, the names of the columns in one row.
+
+    What is merged over rows stands in each of them; over columns, in the first one, and before the name of each where
+    it is a name of several.
+    """
+    grid: list[list[str]] = []
+    heads: list[list[str]] = []
+    # What hangs down from the rows above, by column: the rows that are left, and the text.
+    hanging: dict[int, tuple[int, str]] = {}
+    header_rows = _count_header(rows)
+    for row in rows:
+        texts: list[str] = []
+        names: list[str] = []
+        left = list(row)
+        last = max(hanging, default=-1)
+        while left or len(texts) <= last:
+            column = len(texts)
+            if column in hanging:
+                rest, text = hanging.pop(column)
+                if rest > 1:
+                    hanging[column] = rest - 1, text
+                texts.append(text)
+                names.append(text)
+            elif left:
+                cell = left.pop(0)
+                text = grid[-1][column] if cell.goes_on and grid and column < len(grid[-1]) else cell.text
+                for place in range(max(1, min(cell.across, _WIDEST - column))):
+                    said = text if place == 0 else ""
+                    if cell.down > 1:
+                        hanging[column + place] = cell.down - 1, said
+                    texts.append(said)
+                    names.append(text)
+            else:
+                texts.append("")
+                names.append("")
+        grid.append(texts)
+        heads.append(names)
+    if header_rows > 1:
+        width = max(map(len, heads[:header_rows]))
+        joined = [
+            " ".join(dict.fromkeys(row[column] for row in heads[:header_rows] if column < len(row) and row[column]))
+            for column in range(width)
+        ]
+        return [joined, *grid[header_rows:]]
+    return grid
+
+
+def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
+    """How many rows name the columns: more than one where a name stands over several columns, but not over all."""
+    count = 0
+    while count < min(_MOST_HEADER_ROWS, len(rows) - 1):
+        row = rows[count]
+        if not (len(row) > 1 and any(cell.across > 1 for cell in row)):
+            break
+        count += 1
+    below = rows[count] if 0 < count < len(rows) else ()
+    return count + 1 if count and not any(cell.text and is_value(cell.text) for cell in below) else 1
+
+
+def is_value(text: str) -> bool:
+    """Whether a cell holds a number, a day, a time, yes or no, or a sign that there is none."""
+    plain = text.strip(_AROUND)
+    if not any(map(str.isalnum, plain)) or is_nothing(plain):
+        return True
+    plain = _SPACED.sub("", plain)
+    # A letter alone may be a name as well as an answer.
+    is_answer = len(plain) > 1 and read_boolean(plain) is not None
+    if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
+        return True
+    parts = [part.strip(_AROUND) for part in _PAIR.split(plain)]
+    return len(parts) > 1 and all(part and read_quantity(part) for part in parts)
+
+
+_DEEPEST = 6
+_INDENT = "   "
+
+
+class MarkdownWriter:
+    """Raises: DocumentRejected from any method once the text is longer than the limits allow."""
+
+    def __init__(self, filename: str, limits: ExtractionLimits) -> None:
+        self._filename = filename
+        self._limits = limits
+        self._parts: list[str] = []
+        self._length = 0
+        self._in_list = False
+        self._page_starts: list[int] = []
+        self.sections: list[Section] = []
+        self._protected: list[Span] = []
+        self._tables: list[TableGrid] = []
+
+    def add_heading(self, words: str, level: int) -> None:
+        if title := plain_title(canonical(words)):
+            start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
+            self.sections.append(Section(start, level, title))
+
+    def add_paragraph(self, words: str) -> None:
+        if words := canonical(words).strip():
+            self._add(words)
+
+    def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False) -> None:
+        """An item of a list; ``level`` is 0 for the outermost."""
+        if words := " ".join(canonical(words).split()):
+            self._add(f"{_INDENT * min(level, 8)}{'1. ' if is_numbered else '- '}{words}", is_item=True)
+
+    def add_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """A table whose first row is its header; rows without words are left out."""
+        cells = [[" ".join(canonical(cell).split()).replace("|", r"\|") for cell in row] for row in rows]
+        if table := write_markdown_table([row for row in cells if any(row)]):
+            start = self._add(table)
+            self._protected.append(Span(start, start + len(table)))
+
+    def add_rows(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
+    ) -> None:
+        """The rows of a table as lines that name their columns, so that each can be found and quoted alone."""
+        if not rows:
+            return
+        start = self._add("")
+        grid: list[TableGridRow] = []
+        for at, row in enumerate(rows):
+            self._write("\n" if at else "")
+            line, cells = _name_cells(header, row, self._length)
+            grid.append(TableGridRow(self._length, self._length + len(line), cells))
+            self._protected.append(Span(self._length, self._length + len(line)))
+            self._write(line)
+        self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
+
+    def add_notes(self, paragraphs: Iterable[str]) -> None:
+        """The notes of a slide, set off from what stands on it."""
+        lines = [" ".join(canonical(words).split()) for words in paragraphs]
+        if words := "\n> ".join(filter(None, lines)):
+            self.add_paragraph(f"> Notes: {words}")
+
+    def begin_page(self) -> None:
+        """What is added from here on stands on the next page."""
+        if self._parts:
+            self._write("\n\n")
+        self._in_list = False
+        self._page_starts.append(self._length)
+
+    def finish(
+        self,
+        *,
+        media_type: str,
+        title: str,
+        language_hint: str = "",
+        members: tuple[Member, ...] = (),
+        left_out: tuple[LeftOut, ...] = (),
+    ) -> ExtractedText:
+        self._write("\n")
+        ends = [*self._page_starts[1:], self._length]
+        return ExtractedText(
+            text="".join(self._parts),
+            media_type=media_type,
+            title=title,
+            sections=tuple(self.sections),
+            protected=tuple(self._protected),
+            pages=tuple(
+                Page(number, start, end)
+                for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), start=1)
+            ),
+            tables=tuple(self._tables),
+            language_hint=language_hint[:2].lower(),
+            members=members,
+            left_out=left_out,
+        )
+
+    def _add(self, block: str, *, is_item: bool = False) -> int:
+        """The offset at which the block stands."""
+        if self._parts and self._length not in self._page_starts[-1:]:
+            self._write("\n" if is_item and self._in_list else "\n\n")
+        self._in_list = is_item
+        start = self._length
+        self._write(block)
+        return start
+
+    def _write(self, words: str) -> None:
+        self._parts.append(words)
+        self._length += len(words)
+        if self._length > self._limits.max_text_chars:
+            raise too_much_text(self._filename, self._limits)
+
+
+def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The line that stands at ``offset``, and where each cell stands; an empty one is left out of the line."""
+    pieces: list[str] = []
+    cells: list[tuple[int, int]] = []
+    end = offset
+    for at, name in enumerate(header):
+        value = " ".join(row[at].split()) if at < len(row) else ""
+        if not value:
+            cells.append((end, end))
+            continue
+        lead = f"; {name}: " if pieces else f"{name}: "
+        pieces.append(lead + value)
+        cells.append((end + len(lead), end + len(lead) + len(value)))
+        end += len(lead) + len(value)
+    return "".join(pieces), tuple(cells)
+
+
+def write_markdown_table(rows: list[list[str]]) -> str:
+    """``rows`` as a Markdown table whose first row is the header; empty for no rows."""
+    if not rows:
+        return ""
+    width = max(map(len, rows))
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])

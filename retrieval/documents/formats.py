@@ -1,0 +1,517 @@
+"""The formats of files: which one a file has, and what is said of those that are not read. PURE.
+
+To add a format, write a module with a function that extracts its text, and one :class:`Format` in ``known``,
+or :func:`register` it. Detection, extraction, the source viewer, the upload form and the messages follow from it; a
+test compares ``docs/formats.md`` with it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from retrieval.exceptions import DocumentRejected
+
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODT = "application/vnd.oasis.opendocument.text"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+ODP = "application/vnd.oasis.opendocument.presentation"
+EPUB = "application/epub+zip"
+RTF = "application/rtf"
+EML = "message/rfc822"
+MSG = "application/vnd.ms-outlook"
+ZIP = "application/zip"
+MARKDOWN = "text/markdown"
+HTML = "text/html"
+PLAIN = "text/plain"
+RST = "text/x-rst"
+CSV = "text/csv"
+TSV = "text/tab-separated-values"
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+
+# Extensions by media type.
+SOURCE_CODE = {
+    "text/x-python": "py pyi",
+    "text/javascript": "js mjs cjs jsx",
+    "text/x-typescript": "ts tsx",
+    "text/x-java": "java",
+    "text/x-kotlin": "kt",
+    "text/x-scala": "scala",
+    "text/x-swift": "swift",
+    "text/x-csharp": "cs",
+    "text/x-c": "c h",
+    "text/x-c++": "cc cpp cxx hpp",
+    "text/x-go": "go",
+    "text/x-rust": "rs",
+    "text/x-ruby": "rb",
+    "text/x-php": "php",
+    "text/x-shellscript": "sh bash zsh",
+    "text/x-powershell": "ps1",
+    "text/x-sql": "sql",
+    "text/x-yaml": "yaml yml",
+    "text/x-toml": "toml",
+    "text/x-ini": "ini cfg conf properties env",
+    "text/xml": "xml xsd",
+    "text/css": "css scss",
+    "text/x-lua": "lua",
+    "text/x-r": "r",
+    "text/x-perl": "pl",
+    "text/x-terraform": "tf",
+    "text/x-protobuf": "proto",
+    "text/x-graphql": "graphql",
+}
+
+
+# A Word document holds a few dozen; Word itself refuses far fewer.
+_MOST_ENTRIES = 20_000
+_ENTRY = b"PK\x01\x02"
+_HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
+_HTML_LOOKED_AT = 4096
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MESSAGE = "__properties_version1.0".encode("utf-16-le")
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
+
+
+class View(Enum):
+    """How the source viewer shows the text of a document."""
+
+    MARKDOWN = "laid out from its Markdown"
+    CONVERTED = "laid out from the Markdown it is converted to"
+    PRINTED = "as text, with its pages as pictures"
+    PROSE = "as text, with the lines of a paragraph joined"
+    TEXT = "as text, line by line"
+    TABLES = "as tables, each of its sheets below its name"
+    SLIDES = "slide by slide, with the notes"
+    RECORDS = "as text, across the whole width"
+    CODE = "as numbered lines, with syntax colours"
+
+
+@dataclass(frozen=True)
+class Content:
+    """The bytes of a file, and what they hold if they are an archive."""
+
+    data: bytes
+    filename: str
+
+    @cached_property
+    def archive_names(self) -> frozenset[str]:
+        """The names in a ZIP archive, none for other files.
+
+        Raises: DocumentRejected for a damaged archive, and for one of too many files.
+        """
+        if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+            return frozenset()
+        # Counted before the directory is read: an entry costs a hundred times its bytes. Each entry has this mark.
+        if self.data.count(_ENTRY) > _MOST_ENTRIES:
+            raise DocumentRejected(
+                f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
+                "save it again in its program and upload that."
+            )
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
+                return frozenset(archive.namelist())
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, UnicodeError) as error:
+            raise DocumentRejected(
+                f"{self.filename} is a damaged ZIP or Office file: save it again in its program and upload that."
+            ) from error
+
+    @cached_property
+    def archive_type(self) -> str:
+        """The media type that an OpenDocument file or a book says it has; empty for other files."""
+        if "mimetype" not in self.archive_names:
+            return ""
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.data)) as archive, archive.open("mimetype") as entry:
+                return entry.read(100).decode("ascii", "replace").strip()
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, RuntimeError, zlib.error):
+            return ""
+
+
+Recogniser = Callable[[Content], bool]
+
+
+def never(_content: Content) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file.
+
+    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). A format is read when it has an
+    ``extractor``, "package.module:function": the module is imported when it is first needed. ``recognise`` tells the
+    format by its bytes, whatever the name of the file; ``recognise_text`` is asked only for a file that is plain text
+    by its name. A format with ``needs_recognition`` is never taken by its name alone. The extractor of one that
+    ``may_be_scanned`` also takes the pages that were recognised on their pictures; that of one that
+    ``may_hold_pictures`` takes an :class:`~retrieval.documents.extraction.embedded.EmbeddedPictures`. ``refusal`` is
+    said of a file of a format that is not read, instead of the usual sentence.
+    """
+
+    kind: str
+    extensions: tuple[str, ...] = ()
+    media_type: str = ""
+    label: str = ""
+    extractor: str = ""
+    view: View = View.TEXT
+    recognise: Recogniser = never
+    recognise_text: Recogniser = never
+    needs_recognition: bool = False
+    may_be_scanned: bool = False
+    may_hold_pictures: bool = False
+    refusal: str = ""
+
+    @property
+    def extractor_module(self) -> str:
+        return self.extractor.partition(":")[0]
+
+
+# How formats are recognised ------------------------------------------------------------------------------------------
+
+
+def begins_with(*signatures: bytes) -> Recogniser:
+    return lambda content: content.data.startswith(signatures)
+
+
+def archive_holds(prefix: str) -> Recogniser:
+    return lambda content: any(name.startswith(prefix) for name in content.archive_names)
+
+
+def declares(*media_types: str) -> Recogniser:
+    return lambda content: content.archive_type in media_types
+
+
+def is_pdf(content: Content) -> bool:
+    # Something may stand before the mark, but not the beginning of a text that only mentions it.
+    return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
+
+
+def is_html(content: Content) -> bool:
+    """Whether an HTML page begins here, after white space, an XML declaration and comments."""
+    left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if left.startswith(b"<?xml"):
+        left = left.partition(b">")[2].lstrip()
+    while left.startswith(b"<!--"):
+        left = left[4:].partition(b"-->")[2].lstrip()
+    return bool(_HTML_TAG.match(left))
+
+
+def is_outlook_message(content: Content) -> bool:
+    return content.data.startswith(OLE) and _MESSAGE in content.data
+
+
+def is_protected_office_file(content: Content) -> bool:
+    return content.data.startswith(OLE) and _ENCRYPTED in content.data
+
+
+def is_webp(content: Content) -> bool:
+    return bool(_WEBP.match(content.data))
+
+
+_IN = "retrieval.documents.extraction."
+
+
+def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
+    return Format(
+        kind,
+        extensions,
+        media_type,
+        label,
+        _IN + "pdf:extract_picture",
+        View.PRINTED,
+        recognise,
+        needs_recognition=True,
+        may_be_scanned=True,
+    )
+
+
+_TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
+PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
+KNOWN_FORMATS = (
+    Format(
+        "Markdown",
+        ("md", "markdown", "mdx"),
+        MARKDOWN,
+        "Markdown",
+        _IN + "plain:extract_markdown",
+        View.MARKDOWN,
+    ),
+    Format(
+        "HTML",
+        ("html", "htm", "xhtml"),
+        HTML,
+        "HTML",
+        _IN + "html:extract_html",
+        View.CONVERTED,
+        never,
+        is_html,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "a PDF",
+        ("pdf",),
+        PDF,
+        "PDF",
+        _IN + "pdf:extract_pdf",
+        View.PRINTED,
+        is_pdf,
+        needs_recognition=True,
+        may_be_scanned=True,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "a Word document",
+        ("docx",),
+        DOCX,
+        "DOCX",
+        _IN + "word:extract_docx",
+        View.CONVERTED,
+        archive_holds("word/document.xml"),
+        needs_recognition=True,
+        may_hold_pictures=True,
+    ),
+    Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=archive_holds("xl/workbook.bin")),
+    Format(
+        "an Excel workbook",
+        ("xlsx", "xlsm", "xltx"),
+        XLSX,
+        "XLSX",
+        _IN + "sheets:extract_workbook",
+        View.TABLES,
+        archive_holds("xl/"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an OpenDocument spreadsheet",
+        ("ods", "ots"),
+        ODS,
+        "ODS",
+        _IN + "opendocument:extract_opendocument_sheet",
+        View.TABLES,
+        declares(ODS, f"{ODS}-template"),
+        needs_recognition=True,
+    ),
+    Format(
+        "a PowerPoint presentation",
+        ("pptx", "pptm", "ppsx", "potx"),
+        PPTX,
+        "PPTX",
+        _IN + "presentation:extract_presentation",
+        View.SLIDES,
+        archive_holds("ppt/presentation.xml"),
+        needs_recognition=True,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "an OpenDocument presentation",
+        ("odp", "otp"),
+        ODP,
+        "ODP",
+        _IN + "opendocument:extract_opendocument_slides",
+        View.SLIDES,
+        declares(ODP, f"{ODP}-template"),
+        needs_recognition=True,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "an OpenDocument text",
+        ("odt", "ott"),
+        ODT,
+        "ODT",
+        _IN + "opendocument:extract_opendocument_text",
+        View.CONVERTED,
+        declares(ODT, f"{ODT}-template"),
+        needs_recognition=True,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "an EPUB book",
+        ("epub",),
+        EPUB,
+        "EPUB",
+        _IN + "book:extract_book",
+        View.CONVERTED,
+        archive_holds("META-INF/container.xml"),
+        needs_recognition=True,
+        may_hold_pictures=True,
+    ),
+    Format(
+        "an RTF document",
+        ("rtf",),
+        RTF,
+        "RTF",
+        _IN + "word:extract_rtf",
+        View.CONVERTED,
+        begins_with(b"{\\rtf"),
+        needs_recognition=True,
+    ),
+    Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
+    Format(
+        "an Outlook message",
+        ("msg",),
+        MSG,
+        "MSG",
+        _IN + "mail:extract_outlook_mail",
+        View.CONVERTED,
+        is_outlook_message,
+        needs_recognition=True,
+    ),
+    _picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
+    _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
+    _picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
+    _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
+    _picture("a WebP image", ("webp",), "image/webp", "WebP", is_webp),
+    PLAIN_TEXT,
+    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
+    Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
+    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.TABLES),
+    Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),
+    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _SOURCE, View.RECORDS),
+    *(
+        Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
+        for media_type, extensions in SOURCE_CODE.items()
+    ),
+    # Formats that are not read. They are recognised so that the message can name them.
+    Format("an old Excel workbook (.xls)", ("xls",)),
+    Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
+    Format("an OpenDocument file", recognise=archive_holds("content.xml")),
+    # Every other archive; an empty one holds no names.
+    Format(
+        "a ZIP archive",
+        ("zip",),
+        ZIP,
+        "ZIP",
+        _IN + "archive:extract_archive",
+        View.CONVERTED,
+        begins_with(b"PK\x03\x04", b"PK\x05\x06"),
+        needs_recognition=True,
+    ),
+    Format(
+        "a protected Office file",
+        recognise=is_protected_office_file,
+        refusal="password-protected: remove the password in its program and upload it again.",
+    ),
+    Format("an old Office file (.doc, .xls or .ppt)", recognise=begins_with(OLE)),
+    Format("an old Word document (.doc)", ("doc",)),
+    Format("a bitmap image", recognise=begins_with(b"BM\x00")),
+    Format("a gzip archive", recognise=begins_with(b"\x1f\x8b")),
+    Format("a 7-Zip archive", recognise=begins_with(b"7z\xbc\xaf\x27\x1c")),
+    Format("a RAR archive", recognise=begins_with(b"Rar!\x1a\x07")),
+    Format("a bzip2 archive", recognise=begins_with(b"BZh")),
+    Format("an xz archive", recognise=begins_with(b"\xfd7zXZ\x00")),
+    Format("a Zstandard archive", recognise=begins_with(b"\x28\xb5\x2f\xfd")),
+    Format("a program", recognise=begins_with(b"\x7fELF", b"MZ\x90\x00")),
+    Format("a compiled program", recognise=begins_with(b"\xca\xfe\xba\xbe")),
+    Format("an SQLite database", recognise=begins_with(b"SQLite format 3\x00")),
+    Format("an audio file", recognise=begins_with(b"ID3")),
+    Format("an audio or video file", recognise=begins_with(b"OggS", b"RIFF")),
+    Format("a video file", recognise=begins_with(b"\x00\x00\x00\x18ftyp", b"\x00\x00\x00\x20ftyp", b"\x1aE\xdf\xa3")),
+    Format("a font", recognise=begins_with(b"wOFF", b"wOF2")),
+    Format("a Parquet file", recognise=begins_with(b"PAR1")),
+    Format("a PostScript file", recognise=begins_with(b"%!PS")),
+)
+
+
+__all__ = ["Format", "View"]
+
+_formats: list[Format] = list(KNOWN_FORMATS)
+
+
+def register(*formats: Format) -> None:
+    """Add formats. They are asked in their order, and before all that were registered earlier."""
+    _formats[:0] = formats
+
+
+@contextmanager
+def restoring_registry() -> Iterator[None]:
+    """What is registered in this context is forgotten after it."""
+    before = list(_formats)
+    try:
+        yield
+    finally:
+        _formats[:] = before
+
+
+def read_formats() -> list[Format]:
+    """The formats that are read."""
+    return [known for known in _formats if known.extractor]
+
+
+def of_media_type(media_type: str) -> Format | None:
+    """The format with this media type; None for a document that was not read yet, or whose format is gone."""
+    return next((known for known in read_formats() if known.media_type == media_type), None)
+
+
+def view_of(media_type: str) -> View:
+    """How the viewer shows a document; as text when its format is not known."""
+    known = of_media_type(media_type)
+    return known.view if known else View.TEXT
+
+
+def page_unit(media_type: str) -> str:
+    """What a page of the document is: "slide" or "page"."""
+    return "slide" if view_of(media_type) is View.SLIDES else "page"
+
+
+def is_code(media_type: str) -> bool:
+    """Whether the text is source code or data, none of whose lines is prose."""
+    return view_of(media_type) is View.CODE or media_type in (JSON, JSON_LINES)
+
+
+def list_supported() -> str:
+    """The labels of the formats that are read, as part of a sentence."""
+    *labels, last = dict.fromkeys(known.label for known in read_formats())
+    return f"{', '.join(labels)} and {last}"
+
+
+def accepted_files() -> str:
+    """The value of the attribute ``accept`` of a file input. Text files have many names, so it accepts all of them."""
+    return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
+
+
+def detect(data: bytes, filename: str, declared_media_type: str = "") -> Format:
+    """The format by which ``data`` is read: by content first, by name second, by what the sender declared last.
+
+    Raises: DocumentRejected for a format that is not read, and for a name that promises another content.
+    """
+    content = Content(data, filename)
+    if by_content := next((known for known in _formats if known.recognise(content)), None):
+        if not by_content.extractor:
+            raise _reject(by_content, filename)
+        return by_content
+    extension = PurePosixPath(filename).suffix[1:].lower()
+    found = next((known for known in _formats if extension in known.extensions), None)
+    if found and found.needs_recognition:
+        raise DocumentRejected(
+            f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
+        )
+    if found and not found.extractor:
+        raise _reject(found, filename)
+    declared = declared_media_type.partition(";")[0].strip().lower()
+    if not found and (by_declaration := of_media_type(declared)) and not by_declaration.needs_recognition:
+        found = by_declaration
+    if not found or found.media_type == PLAIN:
+        found = next((known for known in read_formats() if known.recognise_text(content)), found)
+    return found or PLAIN_TEXT
+
+
+def _reject(known: Format, filename: str) -> DocumentRejected:
+    """The refusal of a file of a format that is not read."""
+    return DocumentRejected(
+        f"{filename} is {known.refusal}"
+        if known.refusal
+        else f"{filename} is {known.kind}; supported are {list_supported()}: convert it to one of these and upload it "
+        "again."
+    )

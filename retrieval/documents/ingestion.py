@@ -1,0 +1,387 @@
+"""From an uploaded file to searchable passages.
+
+A document's row is its job (see `retrieval.infrastructure`): PENDING until a worker leases it, PROCESSING while that
+worker works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot write
+over its successor.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from retrieval import conf
+from retrieval.documents import formats, turns
+from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.formats import PDF
+from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, to_words, why_not
+from retrieval.documents.sandbox import JobCancelled
+from retrieval.documents.submission import compute_fingerprint, remove_members, submit_members
+from retrieval.documents.turns import ReadingTurn, TurnPostponed
+from retrieval.exceptions import (
+    DiskFull,
+    DocumentRejected,
+    FilesUnavailable,
+    ImproperEmbedder,
+    LeaseLost,
+    RetrievalError,
+)
+from retrieval.index.active import active_embedder
+from retrieval.index.chunk_writer import NewChunk, replace_chunks
+from retrieval.infrastructure import disk
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.job import enqueue
+from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.metrics import INSTRUCTED_DOCUMENTS
+from retrieval.infrastructure.outage import is_node_lost
+from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
+from retrieval.tables.table_reading import read_tables
+from retrieval.tables.table_rows import replace_tables
+from retrieval.text import chunking
+from retrieval.text.block import Row, rows_touching
+from retrieval.text.chunking import below_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+from retrieval.text.finding import find_blocks
+from retrieval.text.instructions import find_instructions, to_rows
+from retrieval.text.language import detect_language
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+
+# Of the progress of a scan; the rest is for its passages.
+RECOGNITION_PERCENT = 90
+_WORD = re.compile(r"\w")
+
+Recognised = tuple[int, float | None]
+
+
+def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
+    """The text of the document's file, and its pages that are pictures with the confidence of each; they, and the
+    pictures inside of the document, are recognised where that is installed.
+
+    Raises: DocumentRejected, TurnPostponed.
+    """
+    with document.file.open("rb") as file:
+        data = file.read()
+    limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
+    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
+    read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
+    try:
+        extracted = read(data, document.source)
+        if not extracted.unread_pages and not extracted.pictures:
+            return extracted, []
+        numbers = extracted.unread_pages
+        pages: list[RecognisedPage] = []
+        missing = why_not()
+        if not missing:
+            turn.take()
+            pages = _recognise(document, data, extracted, turn)
+            words = [to_words(page) for page in pages if not page.failure]
+            extracted = read(data, document.source, recognised=words)
+        elif extracted.pictures:
+            extracted = _tell_unread_pictures(extracted)
+    except JobCancelled as error:
+        raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
+    if not _WORD.search(extracted.text):
+        raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {_why_no_text(missing, pages)}")
+    sure = {page.number: page.confidence for page in pages}
+    return extracted, [(number, sure.get(number)) for number in numbers]
+
+
+def _tell_unread_pictures(extracted: ExtractedText) -> ExtractedText:
+    kind = "pictures without engine" if settings.OCR_LANGUAGES else "pictures turned off"
+    left_out = leave_out(kind, (), len(extracted.pictures))
+    return replace(extracted, left_out=(*extracted.left_out, *left_out))
+
+
+def _why_no_text(missing: str, pages: Sequence[RecognisedPage]) -> str:
+    if missing:
+        return f"Here, {missing}."
+    failures = [f"page {page.number} {page.failure}" for page in pages if page.failure]
+    return f"Text recognition (OCR) found none{': ' + failures[0] if failures else ''}."
+
+
+def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: ReadingTurn) -> list[RecognisedPage]:
+    """The pages of the file that are pictures, then the pictures inside of it."""
+    pictures = {picture.number: picture.data for picture in extracted.pictures}
+    numbers = [*extracted.unread_pages, *pictures]
+
+    def load(number: int) -> tuple[bytes, int]:
+        return (pictures[number], 1) if number in pictures else (data, number)
+
+    try:
+        return recognise_pages(
+            document,
+            numbers,
+            load,
+            is_picture=lambda number: number in pictures or extracted.media_type != PDF,
+            told=_tell_progress(document),
+            seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
+        )
+    except TurnOver as error:
+        raise TurnPostponed(str(error)) from error
+
+
+def _tell_progress(document: Document) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        percent = RECOGNITION_PERCENT * done // total
+        if not document.write(progress_percent=percent, heartbeat_at=Now()):
+            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
+
+    return tell
+
+
+logger = logging.getLogger(__name__)
+
+# How long a document waits while the site itself is not able to read any.
+SITE_AWAITED = timedelta(minutes=1)
+# Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
+# busy.
+EMBEDDING_BATCH = 64
+# For embedders that could read more: longer passages say several things at once, and their vector none of them well.
+LARGEST_CHUNK_TOKENS = 350
+# More takes more than a second or two to cut and to embed.
+QUICK_CHARACTERS = 100_000
+QUICK_PASSAGES = 64
+
+
+class Progress(Protocol):
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+def ingest(
+    document_id: int, progress: Progress | None = None, *, takes_turns: bool = False, with_vectors: bool = True
+) -> Document | None:
+    """Read the document and make its passages searchable; None when there was nothing to lease.
+
+    Without ``with_vectors`` they are found by their words alone, until `retrieval.index.loading` makes the vectors.
+
+    With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
+    line, and a document that takes long waits for its turn among the slow ones.
+
+    Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
+    with the time of the next one. The passages of the version before stay in service.
+    """
+    document = _lease_first(document_id) if takes_turns else _lease(document_id)
+    if document is None:
+        return None
+    try:
+        with heartbeat(document), disk.saving():
+            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress, with_vectors)
+    except TurnPostponed:
+        document.hand_back(turns.WAITING, turns.ASKED_AGAIN_AFTER, is_slow=True)
+        # Nothing was read for this message, and it may have been an untried document's before that became slow.
+        if document.is_slow and (untried := turns.first_in_line()) is not None:
+            enqueue(Document, [untried])
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except DocumentRejected as error:
+        document.end(Document.FAILED, str(error))
+    except (DiskFull, FilesUnavailable, ImproperEmbedder) as error:
+        logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
+        document.hand_back(f"Will be tried again. {error}", SITE_AWAITED)
+    except Exception as error:
+        if is_node_lost(error):
+            logger.error("Document %s (%s) waits for a node of the database: %s", document.pk, document.source, error)
+            document.hand_back("Will be tried again when all of the database answers.", SITE_AWAITED)
+            document.refresh_from_db()
+            return document
+        logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
+        reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
+        if document.is_last_attempt:
+            document.end(Document.FAILED, f"Failed {document.attempts} times, last with: {reason}")
+        else:
+            document.postpone(f"Will be tried again. {reason}")
+    document.refresh_from_db()
+    if document.is_slow and document.error != turns.WAITING and (waiting := turns.next_waiting()) is not None:
+        enqueue(Document, [waiting])
+    return document
+
+
+def _lease_first(document_id: int) -> Document | None:
+    """The document itself when it was tried before; else whichever is first in line."""
+    if not turns.is_untried(document_id) and (document := _lease(document_id)) is not None:
+        return document
+    while (first := turns.first_in_line()) is not None:
+        # Another worker may have been quicker.
+        if (document := _lease(first)) is not None:
+            return document
+    return None
+
+
+def _lease(document_id: int) -> Document | None:
+    return acquire(
+        Document.unfinished().select_related("collection"),
+        document_id,
+        status=Document.RUNNING,
+        progress_percent=0,
+        error="",
+        updated_at=timezone.now(),
+    )
+
+
+def _process(document: Document, turn: ReadingTurn, progress: Progress | None, with_vectors: bool = True) -> None:
+    embedder_row = active_embedder()
+    extracted, recognised = read_document(document, turn)
+    if len(extracted.text) > QUICK_CHARACTERS:
+        turn.take()
+    extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]
+    title = extracted_title if document.title in ("", document.extracted_title) else document.title
+    language = document.language or detect_language(extracted.text)
+    extracted = replace(extracted, title=title)
+    text_chunks = _cut(document, extracted)
+    fingerprint = compute_fingerprint(document, title, embedder_row)
+    keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
+    hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
+    fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
+    if len(fresh) > QUICK_PASSAGES:
+        turn.take()
+    vectors: list[Vectors] = []
+    if with_vectors:
+        texts = [
+            chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
+        ]
+        vectors = _embed(document, texts, progress)
+    chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, vectors)
+    submit_members(document, extracted.members)
+    before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
+    tables = read_tables(extracted)
+    instructions = find_instructions(extracted.text)
+    INSTRUCTED_DOCUMENTS.inc(bool(instructions))
+    with transaction.atomic():
+        current = document.lock()
+        current.title, current.extracted_title = title, extracted_title
+        current.language, current.media_type = language, extracted.media_type
+        current.awaits_vectors = bool(fresh) and not with_vectors
+        replace_chunks(current, chunks, embedder_row, keep=keep)
+        replace_tables(current, tables)
+        remove_members(current, extracted.members)
+        DocumentText.objects.update_or_create(
+            document=current,
+            defaults={
+                "content_hash": current.content_hash,
+                "recipe": fingerprint,
+                "text": extracted.text,
+                "pages": [[page.number, page.start, page.end] for page in extracted.pages],
+                "sections": [[section.start, section.level, section.title] for section in extracted.sections],
+                "recognised": recognised,
+                "instructions": to_rows(instructions),
+            },
+        )
+        current.instruction_count = len(instructions)
+        current.left_out = [[each.kind, each.names, each.count] for each in extracted.left_out]
+        _finish(current, len(chunks))
+        if before not in (None, current.content_hash):
+            forget_pages([before])
+
+
+def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
+    """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
+    embedder = conf.embedder()
+    text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    if not text_chunks:
+        raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
+    if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:
+        raise DocumentRejected(
+            f"{document.source} would be cut into {len(text_chunks):,} passages, and "
+            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files, or "
+            "ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES."
+        )
+    return text_chunks
+
+
+def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+    """Which passages, by their index, have no vector that can be kept: each stored one serves once."""
+    reusable = Counter[str]()
+    if keep:
+        kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
+        reusable.update(kept.values_list("content_hash", flat=True))
+    fresh: list[int] = []
+    for index, content_hash in enumerate(hashes):
+        if reusable[content_hash]:
+            reusable[content_hash] -= 1
+        else:
+            fresh.append(index)
+    return fresh
+
+
+def _make_chunks(
+    extracted: ExtractedText,
+    text_chunks: Sequence[chunking.TextChunk],
+    hashes: Sequence[str],
+    language: str,
+    fresh: Sequence[int],
+    vectors: Sequence[Vectors],
+) -> list[NewChunk]:
+    """What is written of each passage; without ``vectors``, the fresh ones have no vectors yet."""
+    tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
+    questions = conf.question_generator()
+    block_rows = find_block_rows(extracted, [(chunk.start, chunk.end) for chunk in text_chunks])
+    is_fresh = set(fresh)
+    vector_of = dict(zip(fresh, vectors, strict=bool(vectors)))
+    return [
+        NewChunk(
+            start=chunk.start,
+            end=chunk.end,
+            page=chunk.page,
+            heading_path=below_title(extracted.title, chunk.heading_path),
+            content=chunk.text,
+            content_hash=hashes[index],
+            token_count=tokens[index],
+            # A passage that is kept keeps its questions too: a model need not write them again.
+            questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
+            if questions and index in is_fresh
+            else (),
+            vector=vector_of.get(index),
+            blocks=block_rows[index],
+        )
+        for index, chunk in enumerate(text_chunks)
+    ]
+
+
+def _finish(document: Document, chunk_count: int) -> None:
+    document.status = Document.Status.READY
+    document.error = ""
+    document.lease = None
+    document.retry_at = None
+    document.progress_percent = 100
+    document.chunk_count = chunk_count
+    document.ingested_at = timezone.now()
+    document.save()
+
+
+def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
+    """The rows of the blocks that hold some of each range of the text."""
+    blocks = find_blocks(
+        extracted.text,
+        [(section.start, section.title) for section in extracted.sections],
+        page_starts=[page.start for page in extracted.pages],
+        is_code=formats.is_code(extracted.media_type),
+    )
+    return rows_touching(blocks, ranges)
+
+
+def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
+    """One vector a text, in order; progress goes to the caller and to the document's row."""
+    embedder = conf.embedder()
+    vectors: list[Vectors] = []
+    for start in range(0, len(texts), EMBEDDING_BATCH):
+        vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
+        if progress is not None:
+            progress(len(vectors), len(texts))
+        percent = max(document.progress_percent, 99 * len(vectors) // len(texts))
+        if not document.write(progress_percent=percent, heartbeat_at=Now()):
+            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
+    return vectors

@@ -1,0 +1,148 @@
+"""Has pages that are pictures recognised, one after the other; what is done is kept, so that a worker that dies, or
+gives its turn away, loses one page at most."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from django.conf import settings
+
+from retrieval.documents import sandbox
+from retrieval.documents.extraction.printed import PrintedPage
+from retrieval.documents.recognition import tesseract
+from retrieval.documents.recognition.recognised_words import RecognisedWords, check_words, to_page
+from retrieval.infrastructure.metrics import PAGES_RECOGNISED
+from retrieval.models import Document, DocumentText, RecognisedPage
+
+logger = logging.getLogger(__name__)
+
+_TARGET = "retrieval.documents.recognition.pictures"
+_PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
+_OUTPUT_BYTES = 10_000_000
+# What recognising one page may take: a page of A3 at 300 dpi takes half of both. More leaves it without text.
+MEMORY_MIB = 1024
+PAGE_SECONDS = 60.0
+# Below this mean confidence, readers and curators are warned.
+LOW_CONFIDENCE = 70
+NOT_INSTALLED = (
+    "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
+    "tesseract-ocr-nld; on macOS: brew install tesseract tesseract-lang), restart, and have the document read again"
+)
+TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it on the file and upload the result"
+
+
+class TurnOver(Exception):
+    """Others wait: the pages that are left are recognised in the next turn."""
+
+
+def configured_languages() -> list[str]:
+    """The languages of OCR_LANGUAGES whose data are installed; empty when pages are not recognised here."""
+    return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
+
+
+@functools.cache
+def _list_installed() -> tuple[str, ...]:
+    try:
+        tesseract.load_library()
+        return tuple(tesseract.languages())
+    except tesseract.EngineMissing:
+        return ()
+
+
+def why_not() -> str:
+    """Why pages are not recognised here; empty when they are."""
+    if not settings.OCR_LANGUAGES:
+        return TURNED_OFF
+    return "" if configured_languages() else NOT_INSTALLED
+
+
+def recognition_fingerprint() -> str:
+    """The engine and the languages by which pages are recognised now; empty when they are not."""
+    languages = configured_languages()
+    return f"tesseract {tesseract.version()} {'+'.join(languages)}"[:200] if languages else ""
+
+
+def recognise_pages(
+    document: Document,
+    numbers: Sequence[int],
+    load: Callable[[int], tuple[bytes, int]],
+    *,
+    is_picture: Callable[[int], bool],
+    told: Callable[[int, int], None],
+    seconds: float | None = None,
+) -> list[RecognisedPage]:
+    """The pages ``numbers`` of the document, recognised: pages of its file, or pictures inside of it. ``load`` gives
+    the file that holds one, and its number in that, from 1. ``told`` hears how many are done, and raises what ends
+    the work. A page that cannot be recognised has a ``failure``.
+
+    Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
+    """
+    fingerprint = recognition_fingerprint()
+    kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
+    done = {page.number: page for page in kept}
+    started = time.monotonic()
+    for number in numbers:
+        if number in done:
+            continue
+        told(len(done), len(numbers))
+        if seconds is not None and time.monotonic() - started > seconds:
+            raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
+        data, page = load(number)
+        done[number] = _recognise(
+            document.content_hash, data, number, fingerprint, page=page, is_picture=is_picture(number)
+        )
+    told(len(done), len(numbers))
+    return [done[number] for number in numbers]
+
+
+def _recognise(
+    content_hash: str, data: bytes, number: int, fingerprint: str, *, page: int, is_picture: bool
+) -> RecognisedPage:
+    arguments = {
+        "number": page,
+        "languages": configured_languages(),
+        "is_picture": is_picture,
+        "finds_orientation": tesseract.has_orientation(),
+    }
+    limits = sandbox.JobLimits(MEMORY_MIB, PAGE_SECONDS, _OUTPUT_BYTES)
+    values: dict[str, object]
+    try:
+        value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)
+        found = check_words(value, number)
+        PAGES_RECOGNISED.labels(result="recognised").inc()
+        values = {
+            "width": found.width,
+            "height": found.height,
+            "turned": found.turned,
+            "words": list(found.words),
+            "confidence": found.confidence,
+        }
+    except (sandbox.LimitExceeded, sandbox.JobCrashed, sandbox.JobFailed, ValueError, TypeError, KeyError) as error:
+        PAGES_RECOGNISED.labels(result="failed").inc()
+        logger.warning("Page %d of a scan was not recognised: %s", number, error)
+        values = {"failure": str(error)[:300]}
+    recognised, _ = RecognisedPage.objects.update_or_create(
+        content_hash=content_hash, number=number, recipe=fingerprint, defaults=values
+    )
+    return recognised
+
+
+def to_words(page: RecognisedPage) -> RecognisedWords:
+    return RecognisedWords(page.number, page.width, page.height, page.turned, page.words)
+
+
+def find_page(content_hash: str, number: int) -> PrintedPage | None:
+    """The lines of a page that was recognised, with their boxes; None of another."""
+    pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
+    page = pages.order_by("-pk").first()
+    return to_page(to_words(page)) if page and page.width else None
+
+
+def forget_pages(hashes: Collection[str]) -> None:
+    """Removes what was recognised in files that no document has any more."""
+    kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+    kept |= set(DocumentText.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+    RecognisedPage.objects.filter(content_hash__in=set(hashes) - kept).delete()

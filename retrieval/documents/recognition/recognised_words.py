@@ -1,0 +1,107 @@
+"""The lines of a recognised page. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around
+
+_UNITS = 10_000
+_ASCENDING = frozenset("bdfhklt")
+_DESCENDING = frozenset("gjpqy")
+# Sizes of recognised type differ by some tenths from line to line without meaning anything, and more in pictures and
+# rules that were taken for text.
+_SIZE_STEP = 0.25
+_SURE_ENOUGH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedWords:
+    """The words of one page, each as [text, left, top, right, bottom, line, confidence], in ten thousandths of the page
+    held upright; ``width`` and ``height`` in points; ``turned`` is by how many degrees it is turned for that."""
+
+    number: int
+    width: float
+    height: float
+    turned: int
+    words: Sequence[Sequence[Any]]
+
+    @property
+    def confidence(self) -> float | None:
+        """From 0 to 100, the mean of all letters; None of a page without words."""
+        letters = sum(len(word[0]) for word in self.words)
+        return sum(len(word[0]) * word[6] for word in self.words) / letters if letters else None
+
+    def to_row(self) -> list[Any]:
+        return [self.number, self.width, self.height, self.turned, self.words]
+
+
+def check_words(value: Any, number: int) -> RecognisedWords:
+    """What the sandbox gave back, checked. Raises: ValueError, TypeError, KeyError."""
+    words = [
+        [
+            str(text)[:200].replace("\0", ""),
+            *map(_clip, sides),
+            [int(part) for part in line][:3],
+            _percent(sure),
+        ]
+        for text, *sides, line, sure in value["words"][:20_000]
+    ]
+    if any(len(word) != 7 for word in words) or value["turned"] not in (0, 90, 180, 270):
+        raise ValueError("a word")
+    width, height = float(value["width"]), float(value["height"])
+    if not (0 < width < 1e6 and 0 < height < 1e6):
+        raise ValueError("the size of a page")
+    return RecognisedWords(number, width, height, int(value["turned"]), words)
+
+
+def _clip(value: Any) -> int:
+    return max(0, min(_UNITS, int(value)))
+
+
+def _percent(value: Any) -> int:
+    return max(0, min(100, int(value)))
+
+
+def to_page(found: RecognisedWords) -> PrintedPage:
+    """The page with its lines, as a PDF file's own text would have them."""
+    groups = [list(line) for _, line in groupby(filter(_has_text, found.words), key=lambda word: word[5])]
+    confidences = [sum(word[6] for word in words) / len(words) for words in groups]
+    lines = [_to_line(words, found.width / _UNITS, found.height / _UNITS) for words in groups]
+    usual = median(line.size for line in lines) if lines else 0.0
+    for line, sure in zip(lines, confidences, strict=True):
+        steps = round((line.size / usual - 1) / _SIZE_STEP)
+        line.size = round(usual * (1 + _SIZE_STEP * steps), 1) if sure >= _SURE_ENOUGH and steps > 0 else usual
+    return PrintedPage(found.width, found.height, lines, (360 - found.turned) % 360)
+
+
+def _has_text(word: Sequence[Any]) -> bool:
+    return bool(word[0].strip())
+
+
+def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedLine:
+    text: list[str] = []
+    boxes: list[Box] = []
+    for word, left, top, right, bottom, _line, _sure in words:
+        if boxes:
+            text.append(" ")
+            boxes.append((boxes[-1][2], boxes[-1][1], max(boxes[-1][2], left * across), boxes[-1][3]))
+        step = (right - left) * across / len(word)
+        for at, character in enumerate(word):
+            text.append(character)
+            start = left * across + at * step
+            boxes.append((start, top * down, start + step, bottom * down))
+    sizes = [_em(word[0], (word[4] - word[2]) * down) for word in words]
+    box: Box = around(boxes)
+    return PrintedLine("".join(text), box, round(median(sizes), 1) or 1.0, boxes=boxes)
+
+
+def _em(word: str, height: float) -> float:
+    """The size of a font by the height of a word in it: how high its letters are depends on which they are."""
+    rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
+    falls = any(letter in _DESCENDING for letter in word)
+    return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

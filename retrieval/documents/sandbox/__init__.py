@@ -1,0 +1,32 @@
+"""A sandbox for bytes: what reads untrusted files runs in processes of its own, with limits. PURE.
+
+:func:`run` runs one function on one file; :func:`state` says how the sandbox of this process is doing.
+"""
+
+from retrieval.documents.sandbox.client import Source, StillWanted, require_guards, run, state
+from retrieval.documents.sandbox.confinement import JobLimits
+from retrieval.documents.sandbox.sandbox_errors import (
+    JobCancelled,
+    JobCrashed,
+    JobFailed,
+    LimitExceeded,
+    SandboxError,
+    SandboxUnavailable,
+)
+from retrieval.documents.sandbox.template_process import SandboxState
+
+__all__ = [
+    "JobCancelled",
+    "JobCrashed",
+    "JobFailed",
+    "JobLimits",
+    "LimitExceeded",
+    "SandboxError",
+    "SandboxState",
+    "SandboxUnavailable",
+    "Source",
+    "StillWanted",
+    "require_guards",
+    "run",
+    "state",
+]

@@ -1,0 +1,186 @@
+"""The process that the jobs are forked from: it has imported the parsers, and never reads a file itself.
+
+Started fresh, with an empty environment, by :mod:`retrieval.documents.sandbox.template_process`, and spoken to over one
+socket: one message for each job, with three descriptors. ``data`` is the file. ``result`` is where its process writes.
+``status`` is where this process writes how that one ended; when its other end is closed, nobody waits for the job, and
+its process is killed. When the socket is closed, the process that started this one is gone, however it ended, and
+everything here ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from retrieval.documents.sandbox.confinement import JobLimits, confine, without_guards
+
+LARGEST_MESSAGE = 128 * 1024
+OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
+"""A frame that no job can write otherwise: a head of no bytes."""
+_DATA, _RESULT = 3, 4
+
+
+def main(descriptor: int) -> None:
+    """Serves jobs until the other end of the socket ``descriptor`` is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.dont_write_bytecode = True
+    with socket.socket(fileno=descriptor) as control:
+        _JobServer(control).serve()
+
+
+class _JobServer:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._poll = select.poll()
+        self._jobs: dict[int, int] = {}
+        """Process by the descriptor for its status."""
+
+    def serve(self) -> None:
+        readable, writable = os.pipe()
+        os.set_blocking(writable, False)
+        # A signal handler is needed for the signal to be written to the pipe.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+        self._poll.register(readable, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
+        try:
+            while True:
+                # One event at a time: what it changes may make the next one stale.
+                descriptor, _ = self._poll.poll()[0]
+                if descriptor == readable:
+                    os.read(readable, 4096)
+                    self._reap()
+                elif descriptor == self._control.fileno():
+                    if not self._take():
+                        return
+                else:
+                    self._poll.unregister(descriptor)
+                    os.kill(self._jobs[descriptor], signal.SIGKILL)
+        finally:
+            for process in self._jobs.values():
+                os.kill(process, signal.SIGKILL)
+
+    def _take(self) -> bool:
+        """Starts the job of the next message; False when there will be no more."""
+        message, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 3)
+        if not message:
+            return False
+        data, result, status = descriptors
+        job = json.loads(message)
+        for name in (*job["preload"], job["target"].partition(":")[0]):
+            # The job imports it again, and tells what is wrong.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        gc.freeze()
+        own = os.getpid()
+        try:
+            process = os.fork()
+        except OSError as error:
+            _tell(status, {"unavailable": str(error)})
+        else:
+            if process == 0:
+                _work(job, data, result, own)
+            self._jobs[status] = process
+            self._poll.register(status, 0)
+        os.close(data)
+        os.close(result)
+        return True
+
+    def _reap(self) -> None:
+        """Tells how each process ended that did."""
+        while self._jobs:
+            process, status, used = os.wait4(-1, os.WNOHANG)
+            if not process:
+                return
+            for descriptor, known in list(self._jobs.items()):
+                if known == process:
+                    del self._jobs[descriptor]
+                    with contextlib.suppress(KeyError):
+                        self._poll.unregister(descriptor)
+                    _tell(
+                        descriptor,
+                        {
+                            "code": os.waitstatus_to_exitcode(status),
+                            "seconds": used.ru_utime + used.ru_stime,
+                            "resident_kib": used.ru_maxrss,
+                        },
+                    )
+
+
+def _tell(descriptor: int, status: dict[str, Any]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(descriptor, json.dumps(status).encode())
+    os.close(descriptor)
+
+
+# In the process of the job -------------------------------------------------------------------------------------------
+
+
+def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
+    """Runs the job and ends the process."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _keep_only(data, result)
+        guards = confine(JobLimits(**job["limits"]), parent)
+        try:
+            head, body = _call(job, guards)
+        except MemoryError:
+            # Nothing is allocated here: there may be no memory for it.
+            os.write(_RESULT, OUT_OF_MEMORY)
+        else:
+            for part in (len(head).to_bytes(8, "big"), head, body):
+                _write(part)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _keep_only(data: int, result: int) -> None:
+    """Closes everything but two descriptors, which become ``_DATA`` and ``_RESULT``; the usual three lead nowhere."""
+    # First to numbers where they cannot stand in each other's way.
+    data, result = os.dup(data), os.dup(result)
+    while data <= _RESULT:
+        data = os.dup(data)
+    while result <= _RESULT:
+        result = os.dup(result)
+    os.dup2(data, _DATA)
+    os.dup2(result, _RESULT)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    os.closerange(_RESULT + 1, 2**31 - 1)
+
+
+def _call(job: dict[str, Any], guards: list[str]) -> tuple[bytes, bytes]:
+    """The result of the job's function, its exception or a refusal, as the head and the body of a frame."""
+    module, _, name = job["target"].partition(":")
+    body = b""
+    if job["requires_guards"] and without_guards(guards):
+        return json.dumps({"refused": True, "guards": guards}).encode(), body
+    try:
+        function = getattr(importlib.import_module(module), name)
+        with open(_DATA, "rb") as file:
+            value, body = function(file, **job["arguments"])
+        head: dict[str, Any] = {"value": value, "guards": guards}
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
+        head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
+    return json.dumps(head).encode(), body
+
+
+def _write(part: bytes) -> None:
+    view = memoryview(part)
+    while view:
+        view = view[os.write(_RESULT, view) :]

@@ -1,0 +1,393 @@
+"""With ``copying`` the only module that writes chunks: everything that search reads of a document appears and vanishes
+in one transaction.
+
+The row of CollectionStatistics is locked at the end, so that writers to one collection take short turns; the slow work,
+reading, embedding and storing, is done before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import connection
+
+from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.vector_rows import copy_vectors
+from retrieval.models import Document, Embedder
+from retrieval.text.block import Row
+from retrieval.text.terms import expand_identifiers
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+import logging
+from collections import defaultdict
+from dataclasses import replace
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import transaction
+from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
+
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.index import lexical_fields
+from retrieval.index.distributed_tables import clean_pending_lists
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A chunk ready to be written; ``vector`` is the active embedder's, None where it is made later."""
+
+    start: int
+    end: int
+    page: int | None
+    heading_path: tuple[str, ...]
+    content: str
+    content_hash: str
+    token_count: int
+    questions: tuple[str, ...]
+    vector: Vectors | None
+    questions_edited: bool = False
+    blocks: Sequence[Row] = ()
+
+
+VECTORS = """
+    SELECT field.*,
+           setweight(to_tsvector(%(configuration)s::regconfig, %(title)s), 'A')
+        || setweight(to_tsvector(%(configuration)s::regconfig, headings_terms), 'B')
+        || setweight(to_tsvector(%(configuration)s::regconfig, questions_terms), 'C')
+        || setweight(to_tsvector(%(configuration)s::regconfig, content_terms), 'D') AS search_vector
+    FROM unnest(%(headings)s::text[], %(questions)s::text[], %(contents)s::text[], %(ordinals)s::int[])
+         AS field(headings_terms, questions_terms, content_terms, ordinal)
+"""
+
+
+def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
+    return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
+
+
+def analysed_fields(
+    document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]]
+) -> dict[str, Any]:
+    """The parameters of ``VECTORS`` and of the weights, of (ordinal, headings, questions, content) rows."""
+    ordinals, headings, questions, contents = zip(*rows, strict=True)
+    return {
+        "configuration": document.collection.text_search_configuration,
+        "title": expand_identifiers(document.title),
+        "headings": [expand_identifiers("\n".join(path)) for path in headings],
+        "questions": [expand_identifiers("\n".join(asked)) for asked in questions],
+        "contents": [expand_identifiers(content) for content in contents],
+        "ordinals": list(ordinals),
+        "boosts": FIELD_BOOSTS,
+        "k1": settings.BM25_K1,
+        "b": settings.BM25_B,
+    }
+
+
+def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+    if not added:
+        return 0.0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({VECTORS}) AS fresh",
+            analysed_fields(document, _text_fields(added)),
+        )
+        return max(cursor.fetchone()[0] or 0.0, 1.0)
+
+
+def insert_chunks(
+    document: Document, added: Sequence[tuple[int, NewChunk]], embedder: Embedder, reference_length: float
+) -> list[tuple[int, float]]:
+    """Write new chunks and the vectors of those that have one; returns their ids and lengths."""
+    if not added:
+        return []
+    parameters = analysed_fields(document, _text_fields(added)) | {
+        "document": document.pk,
+        "collection": document.collection_id,
+        "reference_length": reference_length,
+        "starts": [new.start for _, new in added],
+        "ends": [new.end for _, new in added],
+        "pages": [new.page for _, new in added],
+        "hashes": [new.content_hash for _, new in added],
+        "tokens": [new.token_count for _, new in added],
+        "texts": [new.content for _, new in added],
+        "paths": [json.dumps(new.heading_path) for _, new in added],
+        "asked": [json.dumps(new.questions) for _, new in added],
+        "edited": [new.questions_edited for _, new in added],
+        "blocks": [json.dumps(new.blocks) for _, new in added],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            # Materialized, or the planner would analyse the text once for every use of the vector.
+            f"""
+            WITH fresh AS MATERIALIZED ({VECTORS})
+            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
+                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
+            SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
+                ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
+                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, blocks::jsonb, search_vector,
+                retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
+                retrieval_bm25_length(search_vector, %(boosts)s)
+            FROM fresh
+            JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
+                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[], %(edited)s::bool[],
+                        %(blocks)s::text[])
+                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked, edited, blocks)
+                 USING (ordinal)
+            ORDER BY ordinal
+            RETURNING id, ordinal, length
+            """,
+            parameters,
+        )
+        rows = cursor.fetchall()
+    by_ordinal = dict(added)
+    vectors = ((pk, by_ordinal[ordinal].vector) for pk, ordinal, _ in rows)
+    copy_vectors(
+        ((pk, document.pk, document.collection_id, vector) for pk, vector in vectors if vector is not None),
+        embedder,
+    )
+    return [(pk, length) for pk, _, length in rows]
+
+
+logger = logging.getLogger(__name__)
+
+# Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
+LARGEST_DRIFT = 0.1
+# What changes of a chunk that stays while its document changes around it.
+_PLACE = ("start", "end", "page", "blocks")
+
+
+def lock_statistics(collection_id: int) -> CollectionStatistics:
+    """The collection's statistics, locked until the transaction ends."""
+    CollectionStatistics.objects.bulk_create([CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True)
+    return CollectionStatistics.objects.select_for_update().get(pk=collection_id)
+
+
+def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
+    """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
+
+    With ``keep``, an old chunk with the same content hash and a vector stays (its id too, so that citations of it stay
+    valid) and is moved to its new place. Unless the document awaits vectors, every other chunk must have an
+    ``encoding``. Questions written by hand stay with their passage, also when it is made anew. Must run inside a
+    transaction that has locked the document. Raises: ImproperEmbedder when another embedder is searched by now.
+    """
+    own = document.chunks.order_by("ordinal")
+    old_ids = set(own.values_list("pk", flat=True))
+    written = {
+        chunk.content_hash: tuple(chunk.canonical_questions)
+        for chunk in own.filter(questions_edited=True).only("content_hash", "canonical_questions")
+    }
+    old = defaultdict(list)
+    if keep:
+        encoded = own.filter(embeddings__embedder=embedder, embeddings__document=document)
+        for chunk in encoded.only("id", "content_hash"):
+            old[chunk.content_hash].append(chunk.pk)
+    moved: list[Chunk] = []
+    added: list[tuple[int, NewChunk]] = []
+    for ordinal, new in enumerate(chunks):
+        if old[new.content_hash]:
+            places = {name: getattr(new, name) for name in _PLACE}
+            moved.append(Chunk(pk=old[new.content_hash].pop(0), ordinal=ordinal, **places))
+        elif new.content_hash in written:
+            added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
+        else:
+            added.append((ordinal, new))
+    unencoded = [ordinal for ordinal, new in added if new.vector is None]
+    if unencoded and not document.awaits_vectors:
+        raise ValueError(f"New chunk {unencoded[0]} of document {document.pk} has no vector.")
+    # What takes long is done before the statistics are locked, so that several documents are written at once.
+    weighed_by = _reference_length(document, added)
+    rows = insert_chunks(document, added, embedder, weighed_by)
+    ids = [pk for pk, _ in rows]
+    statistics = lock_statistics(document.collection_id)
+    _follow_exchange(embedder, ids)
+    if not statistics.chunks and added:
+        statistics.reference_length = weighed_by
+        statistics.weighting = weighting()
+    elif statistics.reference_length != weighed_by:
+        _weigh(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
+    Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
+    delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
+    statistics.chunks += len(rows)
+    statistics.total_length += sum(length for _, length in rows)
+    count_lexemes(ids, sign=1)
+    statistics.version += 1
+    statistics.save()
+    return len(moved)
+
+
+def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+    """The mean chunk length that the collection's term weights hold: the first document's own decides it."""
+    known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
+    if known is not None:
+        return known.reference_length
+    statistics = lock_statistics(document.collection_id)
+    return statistics.reference_length if statistics.chunks else mean_length(document, added)
+
+
+def _follow_exchange(embedder: Embedder, chunk_ids: list[int]) -> None:
+    """Where the same embedder's vectors were gathered anew meanwhile (`retrieval.index.loading`), these belong to them.
+
+    Raises: ImproperEmbedder.
+    """
+    # Whoever exchanges them locks the statistics of all collections.
+    active = Embedder.objects.get(is_active=True)
+    if active.name != embedder.name:
+        raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
+    if active != embedder:
+        ChunkEmbedding.objects.filter(chunk__in=chunk_ids).update(embedder=active)
+
+
+def remove_chunks(document: Document) -> None:
+    """Remove all the document's chunks and what they added to the statistics."""
+    with transaction.atomic():
+        # The document before the statistics, as ingestion does, so that the two never wait for each other.
+        Document.objects.select_for_update().filter(pk=document.pk).first()
+        statistics = lock_statistics(document.collection_id)
+        delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
+        statistics.version += 1
+        statistics.save()
+
+
+def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
+    """Make ``questions``, written by hand, those that the passage is found by, in one transaction.
+
+    Raises: Chunk.DoesNotExist when its document has been read again meanwhile, and holds it no more.
+    """
+    with transaction.atomic():
+        document = (
+            Document.objects.select_for_update(of=("self",)).select_related("collection").get(pk=chunk.document_id)
+        )
+        statistics = lock_statistics(document.collection_id)
+        stored = document.chunks.get(pk=chunk.pk)
+        count_lexemes([stored.pk], sign=-1)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""
+                WITH fresh AS MATERIALIZED ({VECTORS})
+                UPDATE retrieval_chunk
+                SET canonical_questions = %(asked)s::text[], questions_edited = true,
+                    search_vector = fresh.search_vector,
+                    bm25 = retrieval_bm25_weights(fresh.search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
+                    length = retrieval_bm25_length(fresh.search_vector, %(boosts)s)
+                FROM fresh
+                WHERE id = %(id)s
+                RETURNING length
+                """,
+                analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
+                # Without statistics, which were lost, any length does until they are repaired.
+                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
+            )
+            length = cursor.fetchone()[0]
+        count_lexemes([stored.pk], sign=1)
+        statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
+        statistics.version += 1
+        statistics.save()
+
+
+def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
+    """Compute the collection's term weights anew if they are out of date, and say whether they were.
+
+    They are when the mean chunk length has drifted by more than that share, or k1, b or the boosts have been changed.
+    """
+    with transaction.atomic():
+        statistics = lock_statistics(collection.pk)
+        chunks = Chunk.objects.filter(collection=collection)
+        changed = statistics.weighting != weighting()
+        if changed and statistics.chunks:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE retrieval_chunk SET length = retrieval_bm25_length(search_vector, %s) "
+                    "WHERE collection_id = %s",
+                    [FIELD_BOOSTS, collection.pk],
+                )
+            statistics.total_length = chunks.aggregate(total=Sum("length"))["total"]
+        mean = statistics.mean_length
+        drifted = abs(mean - statistics.reference_length) > largest_drift * statistics.reference_length
+        if not mean or not (changed or drifted):
+            return False
+        statistics.reference_length = mean
+        statistics.weighting = weighting()
+        statistics.version += 1
+        statistics.save()
+        _weigh(chunks, mean)
+    return True
+
+
+def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
+    chunks.update(
+        bm25=Func(
+            F("search_vector"),
+            Value(FIELD_BOOSTS, ArrayField(FloatField())),
+            Value(settings.BM25_K1),
+            Value(settings.BM25_B),
+            Value(reference_length),
+            function="retrieval_bm25_weights",
+        )
+    )
+
+
+def weighting() -> str:
+    """The settings that shape term weights, as one string to be compared."""
+    return lexical_fields.weighting(settings.BM25_K1, settings.BM25_B)
+
+
+def settle() -> None:
+    """Bring the planner's statistics and the GIN index up to date, after many passages were written.
+
+    The database would do so by itself, minutes later; until then every search reads the whole table.
+    """
+    clean_pending_lists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT gin_clean_pending_list('table_row_labels')")
+        cursor.execute(
+            "ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme, retrieval_table, retrieval_tablerow"
+        )
+
+
+def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
+    """Remove the chunks, and what they added to the statistics, which are locked and not saved here."""
+    if not chunk_ids:
+        return
+    count_lexemes(chunk_ids, sign=-1)
+    lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
+    if statistics.chunks < len(lengths):
+        logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
+    statistics.chunks = max(0, statistics.chunks - len(lengths))
+    statistics.total_length = max(0.0, statistics.total_length - sum(lengths)) if statistics.chunks else 0.0
+    Chunk.objects.filter(pk__in=chunk_ids).delete()
+
+
+def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
+    """Add (or take away) the chunks' lexemes in the frequencies of their collection, whose statistics are locked.
+
+    A frequency that is too low for what is taken away becomes 0, which is logged: the repair of the index counts anew.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH counted AS (
+                SELECT collection_id, lexeme, count(*) AS chunks
+                FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
+                WHERE id = ANY(%s)
+                GROUP BY collection_id, lexeme
+            ), fresh AS (
+                SELECT collection_id, lexeme, coalesce(document_frequency, 0) + %s * chunks AS frequency
+                FROM counted LEFT JOIN retrieval_lexeme USING (collection_id, lexeme)
+            ), gone AS (
+                DELETE FROM retrieval_lexeme AS known USING fresh
+                WHERE (known.collection_id, known.lexeme) = (fresh.collection_id, fresh.lexeme) AND frequency <= 0
+            ), changed AS (
+                INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency)
+                SELECT collection_id, lexeme, frequency FROM fresh WHERE frequency > 0 ORDER BY collection_id, lexeme
+                ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
+            )
+            SELECT count(*) FROM fresh WHERE frequency < 0
+            """,
+            [chunk_ids, sign],
+        )
+        if drifted := cursor.fetchone()[0]:
+            logger.warning("%d word counts were too low: run `manage.py reconcile --repair`.", drifted)

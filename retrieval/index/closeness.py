@@ -1,0 +1,203 @@
+"""On which scale an embedder's cosines lie, so that one threshold means the same with every embedder.
+
+all-MiniLM-L6-v2 gives two texts that have nothing in common a cosine of about 0, multilingual-e5-small one of 0.75. A
+calibration holds an embedder's typical cosines, and turns a cosine into a *closeness*: 0 for what has nothing in
+common, 1 for what is typically closest. Those of the built-in models were measured on public sets (docs/quality.md);
+for any other embedder `manage.py fit_thresholds` measures them on the site's own documents.
+
+Without a calibration, what is judged by closeness is judged by words, or not at all; `manage.py check`, the log,
+`/readyz`, the dashboard and the debug panel say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.db import DatabaseError
+
+from retrieval import conf
+from retrieval.exceptions import NotFitted
+from retrieval.models import Chunk, EmbedderCalibration
+from retrieval.text.chunking import embedding_text
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+
+logger = logging.getLogger(__name__)
+
+CALIBRATION_VERSION = 2
+"""Raise it when a calibration holds other figures; what was stored before is then to be fitted again."""
+# A running process reads a new calibration after this time.
+KEPT_SECONDS = 30.0
+
+MOST_PASSAGES, FEWEST_PASSAGES = 240, 40
+BATCH = 16
+LEAST_SEPARATION = 0.7
+"""Below it the vectors do not tell what a question is about, whatever scale they are on."""
+
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Typical cosines of one embedder: of a question with a passage about something else (``unrelated``) and with one
+    that answers it (``answering``), and of two texts about different things (``unrelated_texts``). ``across_languages``
+    says that the first two tell as much of a question and a passage in different languages."""
+
+    unrelated: float
+    answering: float
+    unrelated_texts: float
+    across_languages: bool = False
+
+    def closeness(self, cosine: float) -> float:
+        """How near a passage comes to a question: 0 as far as any other, 1 as near as one that answers; not bounded."""
+        return (cosine - self.unrelated) / (self.answering - self.unrelated)
+
+    def likeness(self, cosine: float) -> float:
+        """How alike two texts are: 0 as any two are, 1 for the same text; may be below 0."""
+        return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
+
+    def cosine_of_likeness(self, likeness: float) -> float:
+        return self.unrelated_texts + likeness * (1.0 - self.unrelated_texts)
+
+
+E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
+# Above the median of .46, so that as many answerable questions are refused as with multilingual-e5-small.
+MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
+BUILT_IN = {
+    f"{name}/{precision}": calibration
+    for name, calibration in (("multilingual-e5-small", E5), ("all-MiniLM-L6-v2", MINILM))
+    for precision in ("int8", "fp32")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    calibration: Calibration | None
+    until: float
+
+
+_kept: dict[str, _Kept] = {}
+forget_calibrations = _kept.clear
+
+
+def current_calibration() -> Calibration | None:
+    """The calibration of the configured embedder; None, with a warning in the log, when nothing was fitted for it."""
+    return calibration_of(conf.embedder().name)
+
+
+def calibration_of(embedder: str) -> Calibration | None:
+    """As :func:`current_calibration`, of the embedder with this name."""
+    if embedder in BUILT_IN:
+        return BUILT_IN[embedder]
+    kept = _kept.get(embedder)
+    if kept is None or time.monotonic() >= kept.until:
+        found = _stored(embedder)
+        if found is None:
+            logger.warning("%s", missing_calibration(embedder))
+        kept = _kept[embedder] = _Kept(found, time.monotonic() + KEPT_SECONDS)
+    return kept.calibration
+
+
+def uncalibrated_embedder() -> str:
+    """The name of the configured embedder when nothing was fitted for it; empty otherwise."""
+    return "" if current_calibration() is not None else conf.embedder().name
+
+
+def missing_calibration(embedder: str) -> str:
+    """What to tell an administrator."""
+    return (
+        f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question and support a "
+        "sentence is judged by words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
+    )
+
+
+def _stored(embedder: str) -> Calibration | None:
+    try:
+        row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
+        return Calibration(**row.scales) if row is not None else None
+    except (DatabaseError, TypeError) as error:
+        logger.warning("The calibration of %s could not be read: %s", embedder, error)
+        return None
+
+
+# Fitting -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was fitted for the embedder ``name``, on how many ``passages`` of the site. ``separation`` is the share of
+    questions to which their own passage is nearer than another one."""
+
+    name: str
+    passages: int
+    calibration: Calibration
+    separation: float
+
+
+def fit_thresholds(report: Report) -> Fit:
+    """Fit and store the calibration of the configured embedder, which holds from then on.
+
+    The question is a passage's canonical question, or the heading above it. Raises: NotFitted when there is too little
+    to fit on, or the vectors tell nothing; EmbeddingFailed.
+    """
+    embedder = conf.embedder()
+    if embedder.name in BUILT_IN:
+        raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
+    material = _load_material()
+    if len(material) < FEWEST_PASSAGES:
+        raise NotFitted(
+            f"There are {len(material)} passages with a question or a heading, and fitting needs {FEWEST_PASSAGES}: "
+            "read more documents first."
+        )
+    vectors: list[Vectors] = []
+    questions: list[Vectors] = []
+    for first in range(0, len(material), BATCH):
+        batch = material[first : first + BATCH]
+        vectors += list(embedder.embed_documents([text for text, _ in batch]))
+        questions += [embedder.embed_query(question) for _, question in batch]
+        report(embedder.name, len(vectors), len(material))
+    passages, asked = np.stack(vectors), np.stack(questions)
+    # A few places further in the list stands a passage about something else: the list is in the order of hashes.
+    own = np.einsum("ij,ij->i", asked, passages)
+    other = np.einsum("ij,ij->i", asked, np.roll(passages, 1, axis=0))
+    texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))
+    separation = float((own > other).mean())
+    if separation < LEAST_SEPARATION:
+        raise NotFitted(
+            f"The vectors of {embedder.name} do not tell the passage that answers a question from another one: the "
+            f"right one is nearer for {separation:.0%} of the questions."
+        )
+    unrelated, answering, unrelated_texts = (float(np.median(cosines)) for cosines in (other, own, texts))
+    fitted = Calibration(unrelated, answering, unrelated_texts)
+    EmbedderCalibration.objects.update_or_create(
+        name=embedder.name,
+        defaults={
+            "scale_version": CALIBRATION_VERSION,
+            "scales": {name: getattr(fitted, name) for name in ("unrelated", "answering", "unrelated_texts")},
+            "passages": len(material),
+        },
+    )
+    forget_calibrations()
+    return Fit(embedder.name, len(material), fitted, separation)
+
+
+def _load_material() -> list[tuple[str, str]]:
+    """Passages of the site as they are embedded, each with a question; at most MOST_PASSAGES, in the order of the
+    hashes of their texts."""
+    found: dict[str, tuple[str, str]] = {}
+    chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
+    wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")
+    for chunk in wanted.iterator(chunk_size=200):
+        if len(found) == MOST_PASSAGES:
+            break
+        question = next(iter(chunk.canonical_questions), "") or next(iter(reversed(chunk.heading_path)), "")
+        if question and chunk.content_hash not in found:
+            text = embedding_text(chunk.document.title, chunk.heading_path, chunk.content)
+            found[chunk.content_hash] = text, question
+    return list(found.values())

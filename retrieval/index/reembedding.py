@@ -1,0 +1,136 @@
+"""From one embedder to another, while the site goes on searching the old one's vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from retrieval import conf
+from retrieval.index.vector_index import build_index, drop_index
+from retrieval.index.vector_rows import copy_vectors
+from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
+from retrieval.protocols import TextEmbedder
+from retrieval.text.chunking import embedding_text
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+
+BATCH = 64
+
+
+def reembed(report: Callable[[str, int, int], None]) -> Embedder:
+    """Make the embedder that the settings name the one that is searched, and return its row; where they name none, it
+    is the one of a new site.
+
+    Passages are embedded a batch at a time, so that an interrupted run goes on where it was. The switch itself is one
+    short transaction that no writer can slip a passage past. Until they are restarted, processes that run go on with
+    the vectors of the embedder before, which stay until :func:`drop_unused`. Raises: EmbeddingFailed.
+    """
+    wanted = conf.new_embedder()
+    row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
+
+    def progress(done: int, total: int) -> None:
+        report("passages", done, total)
+
+    encode_missing(Chunk.objects.all(), row, wanted, progress)
+    build_index(row, report)
+    with transaction.atomic():
+        # Whoever writes passages locks these rows first.
+        list(CollectionStatistics.objects.select_for_update().order_by("pk"))
+        encode_missing(Chunk.objects.all(), row, wanted, progress)
+        Embedder.objects.exclude(pk=row.pk).update(is_active=False)
+        Embedder.objects.filter(pk=row.pk).update(is_active=True)
+    settle_documents(row)
+    row.refresh_from_db()
+    return row
+
+
+def drop_unused() -> int:
+    """Delete the vectors and indexes of embedders that are not searched; returns how many embedders that were."""
+    unused = list(Embedder.objects.filter(is_active=False))
+    for row in unused:
+        drop_index(row)
+        row.delete()
+    return len(unused)
+
+
+def encode_missing(
+    chunks: QuerySet[Chunk],
+    target: Embedder,
+    embedder: TextEmbedder,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Encode those of the passages that ``target``, the embedder's row, has no encoding of, and store it.
+
+    Outside a transaction, one batch is written while the next is encoded. What is stored stays: an interrupted run is
+    continued by the next one. Raises: EmbeddingFailed.
+    """
+    missing = chunks.filter(~Exists(_encoded(target)))
+    total, done, last = missing.count(), 0, 0
+    wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
+    writing: Future[None] | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="vectors") as writer:
+        while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
+            last = batch[-1].pk
+            texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
+            vectors = embedder.embed_documents(texts)
+            if writing is not None:
+                writing.result()
+            if connection.in_atomic_block:
+                _write(target, batch, vectors)
+            else:
+                writing = writer.submit(_write_and_close, target, batch, vectors)
+            done += len(batch)
+            progress(min(done, total), total)
+        if writing is not None:
+            writing.result()
+
+
+def settle_documents(active: Embedder) -> None:
+    """Documents whose passages all have a vector await none. What searches have kept of their collections is stale."""
+    awaiting = Document.objects.filter(awaits_vectors=True)
+    with transaction.atomic():
+        unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document__in=awaiting)
+        waiting = awaiting.exclude(pk__in=list(unencoded.order_by().values_list("document", flat=True).distinct()))
+        settled = list(waiting.select_for_update(no_key=True).order_by("pk").values_list("pk", "collection"))
+        Document.objects.filter(pk__in=[pk for pk, _ in settled]).update(awaits_vectors=False)
+        collections = CollectionStatistics.objects.filter(pk__in={collection for _, collection in settled})
+        list(collections.select_for_update().order_by("pk"))
+        collections.update(version=F("version") + 1)
+
+
+def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
+    return ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
+
+
+def _write_and_close(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
+    try:
+        _write(target, chunks, vectors)
+    finally:
+        connection.close()
+
+
+def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
+    with transaction.atomic():
+        of_document: dict[int, list[int]] = {}
+        for chunk in chunks:
+            of_document.setdefault(chunk.document_id, []).append(chunk.pk)
+        # A passage that was deleted meanwhile needs no vector. Of one document at a time: rows on several nodes of a
+        # distributed database cannot be locked by one statement.
+        alive: set[int] = set()
+        for document, ids in sorted(of_document.items()):
+            held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)
+            alive.update(held.values_list("pk", flat=True))
+        ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
+        copy_vectors(
+            (
+                (chunk.pk, chunk.document_id, chunk.collection_id, vector)
+                for chunk, vector in zip(chunks, vectors, strict=True)
+                if chunk.pk in alive
+            ),
+            target,
+        )

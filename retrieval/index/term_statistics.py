@@ -1,0 +1,188 @@
+"""What a search has to know of the collections that it searches, and of their words.
+
+A collection's state is read once a search. Document frequencies are kept in the process as long as the row of the
+collection's statistics is the one that they were read with: whoever changes a passage changes that row in the same
+transaction. What a text is reduced to depends on PostgreSQL's dictionaries alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from retrieval.infrastructure.recent import Recent
+from retrieval.infrastructure.servers import connection
+from retrieval.text.terms import expand_identifiers
+
+WORD = re.compile(r"[^\W_]+")
+WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
+"""The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole."""
+
+
+# Bounds of what a process keeps: collections, words of each, and texts that were reduced.
+COLLECTIONS_KEPT = 64
+WORDS_KEPT = 5_000
+TEXTS_KEPT = 10_000
+LONGEST_TEXT_KEPT = 300
+QUESTIONS_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionState:
+    """One collection at the moment of a search. ``edition`` differs whenever its statistics were written anew: also
+    after a restored backup, whose versions may have been there before.
+
+    ``weighting`` is empty, and ``chunks`` 0, for a collection without passages. ``awaits_vectors`` says that documents
+    of it are found by their words alone so far.
+    """
+
+    pk: int
+    configuration: str
+    chunks: int
+    weighting: str
+    edition: tuple[int, str]
+    awaits_vectors: bool
+
+
+_frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
+_lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
+_tokens: Recent[tuple[str, str], tuple[tuple[str, str, tuple[str, ...]], ...]] = Recent(QUESTIONS_KEPT)
+_read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_states", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Within, the state of a collection is read when it is first asked for, and not again."""
+    token = _read.set({})
+    try:
+        yield
+    finally:
+        _read.reset(token)
+
+
+def collection_states(collections: Sequence[int]) -> list[CollectionState]:
+    """The states of those of the collections that exist, by id."""
+    known = _read.get()
+    if known is None:
+        return sorted(_states(collections), key=lambda state: state.pk)
+    if not known.keys() >= set(collections):
+        known.update({state.pk: state for state in _states(collections)})
+    return [known[pk] for pk in sorted(set(collections)) if pk in known]
+
+
+def _states(collections: Sequence[int]) -> list[CollectionState]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, text_search_configuration, coalesce(chunks, 0), coalesce(weighting, ''), "
+            "coalesce(version, 0), coalesce(statistics.xmin::text, ''), EXISTS (SELECT FROM retrieval_document "
+            "WHERE retrieval_document.collection_id = retrieval_collection.id AND awaits_vectors) "
+            "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
+            "WHERE id = ANY(%s)",
+            [list(collections)],
+        )
+        return [
+            CollectionState(pk, configuration, chunks, weighting, (version, written), awaits)
+            for pk, configuration, chunks, weighting, version, written, awaits in cursor.fetchall()
+        ]
+
+
+def passages_in(collections: Sequence[int]) -> int:
+    """How many passages the collections hold together."""
+    return sum(state.chunks for state in collection_states(collections))
+
+
+def any_await_vectors(collections: Sequence[int]) -> bool:
+    """Whether documents of the collections are found by their words alone so far."""
+    return any(state.awaits_vectors for state in collection_states(collections))
+
+
+def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The collections of each text-search configuration among those given, configurations in alphabetical order."""
+    found: dict[str, tuple[int, ...]] = {}
+    for state in sorted(collection_states(collections), key=lambda state: (state.configuration, state.pk)):
+        found[state.configuration] = (*found.get(state.configuration, ()), state.pk)
+    return found
+
+
+def words_in(text: str) -> list[str]:
+    """The different words of a text in lower case, in alphabetical order."""
+    return sorted({word.lower() for word in WORD.findall(text)})
+
+
+def learn(texts: Sequence[str], collections: Sequence[int]) -> None:
+    """Have questions reduced and their words counted by one statement each, so that every part of a search finds them
+    in memory. Raises: DatabaseError."""
+    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
+    found = lexemes_of(list(wanted), list(by_configuration(collections)))
+    frequencies_in(collections, set().union(*found.values()))
+
+
+def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What each text is reduced to in each configuration, by (configuration, text); lexemes in order."""
+    wanted = [(configuration, text) for configuration in configurations for text in texts]
+    found = {key: lexemes for key in wanted if (lexemes := _lexemes.get(key)) is not None}
+    unknown = [key for key in wanted if key not in found]
+    if unknown:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT configuration, said, tsvector_to_array(to_tsvector(configuration::regconfig, said)) "
+                "FROM unnest(%s::text[], %s::text[]) AS each(configuration, said)",
+                [[configuration for configuration, _ in unknown], [text for _, text in unknown]],
+            )
+            for configuration, text, lexemes in cursor.fetchall():
+                found[configuration, text] = tuple(lexemes)
+                if len(text) <= LONGEST_TEXT_KEPT:
+                    _lexemes.put((configuration, text), tuple(lexemes))
+    return found
+
+
+def tokens_of(text: str, configurations: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Each word of the text as it was typed, in each configuration (configuration, word, lexemes), in order; no lexemes
+    for a stop word."""
+    found = {name: known for name in configurations if (known := _tokens.get((name, text))) is not None}
+    unknown = [name for name in configurations if name not in found]
+    if unknown:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT configuration, token, lexemes FROM unnest(%s::text[]) AS configuration, "
+                "ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
+                [unknown, text, WORD_KINDS],
+            )
+            rows = [(name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall()]
+        for name in unknown:
+            found[name] = tuple(row for row in rows if row[0] == name)
+            if len(text) <= LONGEST_TEXT_KEPT:
+                _tokens.put((name, text), found[name])
+    return tuple(row for name in configurations for row in found[name])
+
+
+def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
+    """In how many passages of the collections together each lexeme occurs; those that occur in none are missing."""
+    wanted = set(lexemes)
+    states = collection_states(collections)
+    if not wanted or not states:
+        return {}
+    kept = [_frequencies.get((state.pk, state.edition)) or {} for state in states]
+    unknown = sorted(lexeme for lexeme in wanted if any(lexeme not in known for known in kept))
+    if unknown:
+        fresh: dict[int, dict[str, int]] = {state.pk: dict.fromkeys(unknown, 0) for state in states}
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT collection_id, lexeme, document_frequency FROM retrieval_lexeme "
+                "WHERE collection_id = ANY(%s) AND lexeme = ANY(%s)",
+                [list(fresh), unknown],
+            )
+            for pk, lexeme, frequency in cursor.fetchall():
+                fresh[pk][lexeme] = frequency
+        # Never changed, because other threads read what is kept: replaced.
+        kept = [
+            (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
+            for state, known in zip(states, kept, strict=True)
+        ]
+        for state, known in zip(states, kept, strict=True):
+            _frequencies.put((state.pk, state.edition), known)
+    totals = {lexeme: sum(known[lexeme] for known in kept) for lexeme in wanted}
+    return {lexeme: total for lexeme, total in totals.items() if total > 0}

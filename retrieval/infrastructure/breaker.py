@@ -1,0 +1,135 @@
+"""Circuit breakers: a server that failed several times in a row is left alone for a while. PURE.
+
+After ``failures`` failures in a row the breaker opens, and calls fail at once for ``seconds``. Then one trial call at a
+time goes through: its success closes the breaker, its failure opens it for as long again. A question that a part has
+failed once does not ask it again, so that it waits for it once at most, and counts as one failure.
+
+Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from weakref import WeakValueDictionary
+
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.metrics import BREAKER_OPEN, BREAKER_OPENED
+
+logger = logging.getLogger(__name__)
+
+FAILURES = 3
+OPEN_SECONDS = 30.0
+# A trial that never told its outcome (its thread died) does not keep others from trying.
+TRIAL_SECONDS = 120.0
+
+
+class BreakerState(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    TRYING = "trying"
+
+
+class Open(Exception):
+    """The part is not asked now. The sentence is for the operator."""
+
+
+class Breaker:
+    """Guards the calls of one ``part``. Shared by threads; each process has its own."""
+
+    def __init__(
+        self,
+        part: str,
+        *,
+        failures: int = FAILURES,
+        seconds: float = OPEN_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.part = part
+        self._failures_wanted = failures
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._trial_at: float | None = None
+        _BREAKERS[part] = self
+        BREAKER_OPEN.labels(part=part).set(0)
+
+    @property
+    def state(self) -> BreakerState:
+        with self._lock:
+            if self._opened_at is None:
+                return BreakerState.CLOSED
+            return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
+
+    def enter(self) -> None:
+        """Ask for a call; whoever may make it tells how it ended. Raises: Open."""
+        question = deadline.current()
+        if question is not None and not deadline.seconds_left(1.0):
+            raise Open(f"The {self.part} was not asked: the question's time is over.")
+        if question is not None and self.part in question.failed:
+            raise Open(f"The {self.part} has failed this question before and is not asked again.")
+        with self._lock:
+            if self._opened_at is None:
+                return
+            now = self._clock()
+            wait_seconds = self._opened_at + self._seconds - now
+            if wait_seconds > 0:
+                raise Open(f"The {self.part} failed repeatedly and is left alone for {wait_seconds:.0f} s more.")
+            if self._trial_at is not None and now < self._trial_at + TRIAL_SECONDS:
+                raise Open(f"The {self.part} failed repeatedly; another question is trying whether it answers again.")
+            self._trial_at = now
+
+    def succeeded(self) -> None:
+        with self._lock:
+            was_open, self._opened_at, self._trial_at, self._failures = self._opened_at, None, None, 0
+        if was_open is not None:
+            logger.warning("The %s answers again.", self.part)
+            BREAKER_OPEN.labels(part=self.part).set(0)
+
+    def failed(self) -> None:
+        question = deadline.current()
+        if question is not None:
+            question.failed.add(self.part)
+        with self._lock:
+            self._failures += 1
+            self._trial_at = None
+            opens = self._opened_at is not None or self._failures >= self._failures_wanted
+            if opens:
+                self._opened_at = self._clock()
+        if opens:
+            BREAKER_OPEN.labels(part=self.part).set(1)
+            BREAKER_OPENED.labels(part=self.part).inc()
+            logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
+
+    def left(self) -> None:
+        """The call ended without telling anything of the part: its caller went away, or asked what cannot be done."""
+        with self._lock:
+            self._trial_at = None
+
+    @contextmanager
+    def call(self, failure: type[Exception]) -> Iterator[None]:
+        """A call that failed when a ``failure`` comes out of it. Raises: Open."""
+        self.enter()
+        try:
+            yield
+        except failure:
+            self.failed()
+            raise
+        except BaseException:
+            self.left()
+            raise
+        self.succeeded()
+
+
+_BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
+
+
+def states() -> dict[str, BreakerState]:
+    """The state of each part that this process has a breaker for; a part that was never configured is missing."""
+    return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

@@ -1,0 +1,56 @@
+"""Deadlines for what a question asks of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from django.db import DatabaseError, OperationalError, transaction
+from psycopg.errors import QueryCanceled
+
+from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.infrastructure import deadline, servers
+from retrieval.infrastructure.outage import is_node_lost
+from retrieval.types import Retriever
+
+
+@contextmanager
+def statement_timeout(
+    retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
+
+    Raises: RetrieverFailed for that, and for any other trouble with the database.
+    """
+    seconds = deadline.seconds_left(seconds)
+    if not seconds:
+        raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
+    try:
+        with statements_within(seconds, database_settings or {}):
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
+        if is_node_lost(error):
+            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
+        raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
+    except DatabaseError as error:
+        raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
+
+
+@contextmanager
+def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
+
+    Raises: OperationalError for that.
+    """
+    milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
+    with transaction.atomic(using=servers.current().alias):
+        chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
+        with servers.connection.cursor() as cursor:
+            # Not by `set_config`, which the nodes of a distributed database would not hear of.
+            cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
+        yield

@@ -1,0 +1,223 @@
+"""What an admin tunes, as one object: every number of a search that is not the question's own.
+
+A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.profile_json`).
+
+A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.setting`) are what
+the checks, the admin's form and the table of `docs/search.md` are made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from retrieval.setting import BOOSTS, CANDIDATES, CONTEXT, KEPT, RANKING, RERANK, Setting, _, setting
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
+
+LARGEST_DEPTH = 200
+LARGEST_BUDGET_TOKENS = 8000
+LARGEST_BLOCKS = 8
+LARGEST_WEIGHT = 100
+NO_RERANKER = "none"
+
+# Weights of the textbook-chatbot design, (vector, lexical).
+CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
+    QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
+    QueryClass.CODE: RetrieverWeights(0.5, 0.5),
+    QueryClass.TROUBLESHOOTING: RetrieverWeights(0.6, 0.4),
+    QueryClass.COMPARISON: RetrieverWeights(0.6, 0.4),
+    QueryClass.DEFAULT: RetrieverWeights(0.7, 0.3),
+}
+
+METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
+    SearchMethod.LEXICAL: RetrieverWeights(0.0, 1.0),
+    SearchMethod.VECTOR: RetrieverWeights(1.0, 0.0),
+    SearchMethod.RRF: RetrieverWeights(1.0, 1.0),
+    SearchMethod.LINEAR: RetrieverWeights(0.5, 0.5),
+    SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
+    SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
+}
+# Methods that ask one retriever alone.
+SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
+
+
+class ImproperProfile(ValueError):
+    """Settings that no search can run with. For the admin who edits them: ``errors`` maps field to sentence."""
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
+        self.errors = dict(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSettings:
+    """All that shapes a search and its context. Raises: ImproperProfile."""
+
+    method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
+    weights: RetrieverWeights | None = setting(
+        None,
+        RANKING,
+        _("Weights"),
+        _("Share of each retriever; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
+        when_empty=_("the method's own"),
+        methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
+        as_published=None,
+    )
+    class_weights: Mapping[QueryClass, RetrieverWeights] = setting(
+        lambda: dict(CLASS_WEIGHTS),
+        RANKING,
+        _("Weights by class of question"),
+        _("For the method adaptive: each question is put into one of these classes by its wording."),
+        methods=frozenset({SearchMethod.ADAPTIVE}),
+    )
+    rrf_k: int = setting(
+        60,
+        RANKING,
+        _("Constant of rrf"),
+        _("A passage at rank r is worth 1 / (this + r). The larger, the less the first places stand out."),
+        bounds=(1, 10_000),
+        methods=frozenset({SearchMethod.RRF}),
+        as_published=60,
+    )
+    both_legs_bonus: float = setting(
+        0.1,
+        RANKING,
+        _("Bonus for both retrievers"),
+        _("Added by the method weighted to what both retrievers found."),
+        bounds=(0, 10),
+        methods=frozenset({SearchMethod.WEIGHTED}),
+        as_published=0.1,
+    )
+    score_threshold: float | None = setting(
+        None,
+        RANKING,
+        _("Least final score"),
+        _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
+        bounds=(-1000, 1000),
+        when_empty=_("none"),
+        as_published=None,
+    )
+    fuzzy: bool = setting(
+        True,
+        RANKING,
+        _("Forgive typing errors"),
+        _("Words that no document has are replaced by words that differ by a letter or two."),
+    )
+    reformulate: bool = setting(
+        True,
+        RANKING,
+        _("Reformulate questions"),
+        _("Follow-ups are also searched with the questions before them, misspelt words corrected."),
+        as_published=False,
+    )
+    top_k: int = setting(
+        8,
+        CANDIDATES,
+        _("Passages returned"),
+        _("At most as many as the depth."),
+        bounds=(1, LARGEST_DEPTH),
+    )
+    depth: int = setting(
+        50,
+        CANDIDATES,
+        _("Depth"),
+        _("How many passages each retriever hands over."),
+        bounds=(1, LARGEST_DEPTH),
+    )
+    candidate_multiplier: int = setting(
+        4,
+        CANDIDATES,
+        _("Candidates per passage returned"),
+        _("Where this many times the passages returned is more than the depth, it is the depth."),
+        bounds=(1, 50),
+    )
+    oversampling: int = setting(
+        2,
+        CANDIDATES,
+        _("Oversampling"),
+        _("The vector index looks at this many times the depth: more is slower and misses less."),
+        bounds=(1, 50),
+    )
+    reranker: str = setting(
+        NO_RERANKER,
+        RERANK,
+        _("Reranker"),
+        _("Which ones there are is in the site's settings."),
+        as_published=NO_RERANKER,
+    )
+    rerank_depth: int = setting(
+        50, RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
+    )
+    rerank_weight: float | None = setting(
+        0.5,
+        RERANK,
+        _("Weight of the reranker"),
+        _("How much its opinion adds to the fused score. Left empty, it decides alone."),
+        bounds=(0, 10),
+        when_empty=_("decides alone"),
+    )
+    rerank_timeout_seconds: float = setting(
+        2.0, RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
+    )
+    context_budget_tokens: int = setting(
+        4000,
+        CONTEXT,
+        _("Budget in tokens"),
+        _("What does not fit is left out, the least relevant first."),
+        bounds=(1, LARGEST_BUDGET_TOKENS),
+    )
+    context_neighbours: int = setting(
+        1,
+        CONTEXT,
+        _("Neighbours on each side"),
+        _("Passages right before and after a hit that are added while the budget allows."),
+        bounds=(0, 5),
+    )
+    context_blocks: int = setting(
+        8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
+    )
+    metadata_boosts: tuple[MetadataBoost, ...] = setting(
+        (),
+        BOOSTS,
+        _("Metadata boosts"),
+        _(
+            "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
+            "Numbers, true and false are taken as such, and as text in quotation marks."
+        ),
+        as_published=(),
+    )
+
+    def __post_init__(self) -> None:
+        errors = {
+            name: f"must lie between {low:g} and {high:g}, not {value}"
+            for name, each in SETTINGS.items()
+            if each.bounds is not None
+            for low, high in [each.bounds]
+            for value in [getattr(self, name)]
+            if not (is_within(value, low, high) or (value is None and each.when_empty))
+        }
+        if missing := [query_class.value for query_class in QueryClass if query_class not in self.class_weights]:
+            errors["class_weights"] = f"has no weights for {', '.join(missing)}"
+        if "top_k" not in errors and "depth" not in errors and self.top_k > self.depth:
+            errors["top_k"] = f"must not be larger than the depth of {self.depth}"
+        if errors:
+            raise ImproperProfile(errors)
+
+    @property
+    def is_reranked(self) -> bool:
+        return self.reranker != NO_RERANKER
+
+    def as_published(self, method: SearchMethod) -> ProfileSettings:
+        """What a method that is asked for by name is searched with: its own weights, no reranker, and no boosts."""
+        published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
+        return replace(self, method=method, **published)
+
+
+SETTINGS: Mapping[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
+# The name of each setting's type, without what may be None.
+TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") for each in fields(ProfileSettings)}
+
+
+def is_within(value: object, low: float, high: float) -> bool:
+    """Whether it is a number from ``low`` to ``high``; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high

@@ -1,0 +1,184 @@
+"""Which passages a search may touch: what the caller may read, and what the caller asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time
+from functools import reduce
+from operator import or_
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Model, Q, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Collate, Left
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
+from django.utils.timezone import make_aware
+from django.utils.translation import gettext as _
+
+from retrieval.exceptions import InvalidQuery
+from retrieval.key_limits import limits_of
+from retrieval.models import Collection, CollectionGrant, Document
+from retrieval.models.collection import CollectionQuerySet
+from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.types import DateRange, Reader, SearchFilters
+
+# The document's own dates, by the names that a filter gives them.
+DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
+
+Row = TypeVar("Row", bound=Model)
+
+
+def is_staff_with(user: Any, permission: str) -> bool:
+    """Whether ``user`` is an active member of staff who has the permission; superusers have all.
+
+    Of a user who came with an API key, whether the key's scopes let it be used, too.
+    """
+    limits = limits_of(user)
+    if limits is not None and not limits.permit(permission):
+        return False
+    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
+
+
+def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:
+    """Filters for what ``user`` may read, in one collection or in all that are in service.
+
+    A draft's working copy is searched only by its own name.
+
+    Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
+    """
+    filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
+    return replace(filters, readers=readers_in(filters.collections, user))
+
+
+def everything(collection: str = "", **wanted: object) -> SearchFilters:
+    """As :func:`filters_for`, for whoever runs commands, and so may read every collection. Raises: InvalidQuery."""
+    return replace(_filters_in(Collection.objects.all(), collection, wanted), readers=())
+
+
+def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
+    collections = collections.filter(slug=collection) if collection else collections.in_service()
+    ids = tuple(collections.order_by("pk").values_list("pk", flat=True))
+    if collection and not ids:
+        raise InvalidQuery(_("There is no collection named %r.") % collection)
+    return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
+
+
+def seen_whole_by(user: object) -> CollectionQuerySet:
+    """The collections that ``user`` may read with all of their documents."""
+    hidden = Document.objects.exclude(seen_by(readers_for(user))) if readers_for(user) else Document.objects.none()
+    return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
+
+
+def source_collections(user: Any) -> CollectionQuerySet:
+    """The collections whose sources ``user`` may see: a source tells of any document that came from it."""
+    return seen_whole_by(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
+
+
+def entrust(collection: Collection, user: Any) -> None:
+    """Have whoever made a collection manage it, where nobody else would see it."""
+    if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():
+        CollectionGrant.objects.create(collection=collection, user=user, role=CollectionGrant.Role.MANAGER)
+
+
+def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
+    """What the readers see of the collections' narrowed documents, hashed; empty when nothing is hidden from them.
+
+    It changes with their groups, and with what narrows any of the documents.
+    """
+    if not readers:
+        return ""
+    key = settings.DOCUMENT_GROUPS_KEY
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), sum(hashtextextended(id || ':' || (metadata -> %s)::text, 0)) FROM retrieval_document "
+            "WHERE collection_id = ANY(%s) AND metadata ? %s",
+            [key, list(collections), key],
+        )
+        narrowed = cursor.fetchone()
+    return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
+
+
+def readers_in(collections: Iterable[int], user: object) -> tuple[Reader, ...]:
+    """``user`` as a reader of these collections; empty when no document is narrowed that ``user`` might not see.
+
+    Then a search is not slowed by a condition that all passages meet.
+    """
+    readers = readers_for(user)
+    some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
+    return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
+
+
+def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
+    """``rows`` (chunks, or what points at a document as they do) whose document passes the filters; collections are
+    the caller's part.
+    """
+    return _restricted(rows, filters, "document__")
+
+
+def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
+    """The same as a condition in SQL on ``document_id``, with its parameters; empty when the filters let all through.
+
+    To be put behind another condition. Raises: EmptyResultSet when nothing can pass.
+    """
+    if not filters:
+        return "", []
+    passing = _restricted(Document.objects.order_by(), filters, "").values("pk")
+    sql, parameters = passing.query.sql_with_params()
+    return f" AND document_id IN ({sql})", list(parameters)
+
+
+def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
+    """The rows whose document, at ``path``, passes the filters."""
+    if filters.readers:
+        rows = rows.filter(seen_by(filters.readers, path))
+    if filters.documents:
+        rows = rows.filter(**{f"{path}pk__in": filters.documents})
+    if filters.languages:
+        rows = rows.filter(**{f"{path}language__in": filters.languages})
+    if filters.metadata:
+        rows = rows.filter(**{f"{path}metadata__contains": dict(filters.metadata)})
+    for key, values in filters.metadata_any.items():
+        rows = rows.filter(_has_any(key, values, path))
+    for dates in filters.dates:
+        rows = _within(rows, dates, path)
+    return rows
+
+
+def _has_any(key: str, values: Sequence[object], path: str) -> Q:
+    """That the metadata hold one of the values under the key, alone or in a list. No value: nothing passes."""
+    alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
+    return reduce(or_, alternatives, Q(pk__in=[]))
+
+
+def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
+    """The rows whose document's date lies in the range; a document without that date, or with no date there, does not
+    pass. Days of `added` and `changed` are days of the site's time zone, those of metadata are as they are written.
+    """
+    if dates.field in DATE_COLUMNS:
+        column = f"{path}{DATE_COLUMNS[dates.field]}"
+        if dates.first is not None:
+            rows = rows.filter(**{f"{column}__gte": make_aware(datetime.combine(dates.first, time.min))})
+        if dates.last is not None:
+            rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
+        return rows
+    written = KeyTextTransform(dates.field, f"{path}metadata")
+    first, last = dates.first or date.min, dates.last or date.max
+    # By the C collation, days in ISO form sort as days whatever the database's own language is.
+    day = Collate(Left(written, 10), "C")
+    return rows.filter(
+        Regex(day, Value(r"^\d{4}-\d{2}-\d{2}$")),
+        GreaterThanOrEqual(day, Value(first.isoformat())),
+        LessThanOrEqual(day, Value(last.isoformat())),
+    )
+
+
+def some_await_vectors(filters: SearchFilters) -> bool:
+    """Whether documents that the filters let through were loaded in bulk, and are found by their words alone so far."""
+    awaiting = Document.objects.filter(
+        seen_by(filters.readers), collection__in=filters.collections, awaits_vectors=True
+    )
+    return awaiting.exists()

@@ -1,0 +1,204 @@
+"""A cross encoder on ONNX Runtime: question and passage are read together by a model of one's own choice."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.core.exceptions import ImproperlyConfigured
+
+from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.index.embedders.session import open_session, text_inputs, well_formed
+from retrieval.protocols import Reranker
+from retrieval.search.classifier_graph import build_graph, longest_input
+from retrieval.search.model_files import Activation, ModelFiles, fetch, read_folder
+from retrieval.search.reranker_texts import load_texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from retrieval.index.embedders.graph import Precision
+
+RETRIED_AFTER_SECONDS = 60.0
+"""A model that could not be loaded is not tried again by every search."""
+
+
+class CrossEncoder(Reranker):
+    """Instances may be shared by threads and survive a fork (each process opens its own session).
+
+    ``model`` is a folder in the form of sentence-transformers (BERT, RoBERTa and XLM-RoBERTa from model.safetensors,
+    anything from model.onnx), or a name on the hub. A score is the model's one output through the activation that the
+    model names, which is a sigmoid when it names none. A pair is cut to ``max_tokens``, the longer text first;
+    ``threads`` pairs are read at once, each in a run of its own, so that no score depends on its neighbours.
+    ``precision`` is for models that come as weights: "int8" takes half the time of "fp32" and orders nearly alike. An
+    export is as precise as it was exported.
+
+    Raises: ImproperlyConfigured when an argument or the folder cannot work; a name is looked up at first use.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        max_tokens: int = 512,
+        threads: int = 2,
+        cache_dir: Path | None = None,
+        precision: Precision = "int8",
+    ) -> None:
+        if not model or max_tokens < 8 or threads < 1 or precision not in ("fp32", "int8"):
+            raise ImproperlyConfigured(
+                'A cross encoder needs a model, 8 tokens, a thread, and the precision "fp32" or "int8".'
+            )
+        self.model = model
+        self.max_tokens = max_tokens
+        self.threads = threads
+        self.precision: Precision = precision
+        self._cache_dir = cache_dir
+        self._folder = Path(model).expanduser()
+        if self._folder.exists():
+            read_folder(self._folder)
+        elif model.startswith(("/", ".", "~")):
+            raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
+        self._runtime: _PairRuntime | None = None
+        self._lock = threading.Lock()
+        self._problem: tuple[float, str] | None = None
+        _cross_encoders.add(self)
+
+    def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """Everything slow about the first question, done now. Raises: RerankFailed, ImproperlyConfigured."""
+        if progress is not None and self._runtime is None:
+            progress(f"Loading the cross encoder {self.model}...")
+        self._opened(math.inf)
+
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
+        deadline = time.monotonic() + timeout_seconds
+        texts = load_texts(chunk_ids)
+        scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
+        return dict(zip(texts, scores, strict=True))
+
+    def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
+        """The model's score of each text, in the order given. Raises: RerankFailed, also when time runs out."""
+        deadline = time.monotonic() + timeout_seconds
+        runtime = self._opened(deadline)
+
+        def judge(text: str) -> float | None:
+            return runtime.score(query, text) if time.monotonic() < deadline else None
+
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="cross-encoder") as pool:
+            judged = [*pool.map(judge, texts)]
+        scores = [score for score in judged if score is not None]
+        if len(scores) < len(texts):
+            raise RerankLate(
+                f"The cross encoder is late: it read {len(scores)} of {len(texts)} passages in "
+                f"{timeout_seconds:.3g} s; rerank fewer, or allow more time."
+            )
+        return scores
+
+    def _opened(self, deadline: float) -> _PairRuntime:
+        if self._runtime is not None:
+            return self._runtime
+        # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
+        patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
+        if not self._lock.acquire(timeout=patience):
+            raise RerankLate(f"The cross encoder is late: {self.model} is still being loaded.")
+        try:
+            if self._runtime is None:
+                self._runtime = self._open()
+            return self._runtime
+        finally:
+            self._lock.release()
+
+    def _open(self) -> _PairRuntime:
+        if self._problem is not None and time.monotonic() < self._problem[0]:
+            raise RerankFailed(self._problem[1])
+        try:
+            files = read_folder(self._folder) if self._folder.exists() else fetch(self.model, self._cache_dir)
+            return _load(files, self.max_tokens, self.precision)
+        except (RerankFailed, ImproperlyConfigured) as error:
+            self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _PairRuntime:
+    """What one process holds open. ``inputs`` are the types of the model's inputs, by name."""
+
+    session: Any
+    tokenizer: Tokenizer
+    inputs: Mapping[str, type[np.signedinteger[Any]]]
+    activation: Activation
+
+    def score(self, query: str, text: str) -> float:
+        encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
+        known = {
+            "input_ids": encoding.ids,
+            "attention_mask": encoding.attention_mask,
+            "token_type_ids": encoding.type_ids,
+        }
+        try:
+            outputs = self.session.run(None, {name: np.array([known[name]], of) for name, of in self.inputs.items()})
+        except Exception as error:  # ONNX Runtime's exceptions have no other base
+            raise RerankFailed(
+                f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"
+            ) from error
+        logits = outputs[0]
+        if logits.size != 1:
+            raise RerankFailed(f"The cross encoder gave {logits.size} numbers for a pair, where one is the score.")
+        logit = float(logits.item())
+        if not math.isfinite(logit):
+            raise RerankFailed("The cross encoder gave a score that is not finite.")
+        return _sigmoid(logit) if self.activation is Activation.SIGMOID else logit
+
+
+def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRuntime:
+    """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
+    # An import of tens of MiB that a process which never reranks does not pay.
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(files.tokenizer))
+    except Exception as error:  # the tokenizer's library raises nothing more precise
+        raise ImproperlyConfigured(f"The file {files.tokenizer} cannot be read: {error}") from error
+    tokenizer.no_padding()
+    try:
+        max_tokens = min(max_tokens, longest_input(files.config) or max_tokens)
+        source = str(files.export) if files.export else build_graph(files.weights, files.config, precision)
+        # Every processor scores alike.
+        session = open_session(source, saturates=True)
+    except Exception as error:  # ONNX Runtime's and safetensors' exceptions have no other base
+        raise ImproperlyConfigured(
+            f"The cross encoder in {files.folder} cannot be loaded ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}): it must score a pair of texts with one number."
+        ) from error
+    tokenizer.enable_truncation(max_tokens)
+    try:
+        inputs = text_inputs(session)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"The model {files.export} cannot be used: {error}.") from error
+    return _PairRuntime(session, tokenizer, inputs, files.activation)
+
+
+def _sigmoid(logit: float) -> float:
+    # exp of a large number overflows, of a large negative one it does not.
+    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+
+
+_cross_encoders: weakref.WeakSet[CrossEncoder] = weakref.WeakSet()
+
+
+def _reset_after_fork() -> None:
+    """A lock held by a thread that the child does not have would never open; a session is not shared either."""
+    for cross_encoder in _cross_encoders:
+        cross_encoder._lock = threading.Lock()
+        cross_encoder._runtime = None
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,0 +1,54 @@
+"""What one search is run with: a profile's settings, and what the question makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrieval.profile_settings import METHOD_WEIGHTS, SINGLE_METHODS, ProfileSettings
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """All that shapes one search, fixed before the first query runs.
+
+    ``depth`` is the number of chunks each retriever hands to fusion, ``top_k`` the number returned.
+    """
+
+    settings: ProfileSettings
+    weights: RetrieverWeights
+    top_k: int
+    depth: int
+    retriever_timeout_seconds: float = 5.0
+
+    @property
+    def method(self) -> SearchMethod:
+        return self.settings.method
+
+
+def plan_for(
+    settings: ProfileSettings,
+    query_class: QueryClass = QueryClass.DEFAULT,
+    *,
+    top_k: int | None = None,
+    retriever_timeout_seconds: float = 5.0,
+) -> SearchPlan:
+    """The plan of one search.
+
+    Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the retrievers hand over would change its
+    head.
+    """
+    wanted = settings.top_k if top_k is None else top_k
+    depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
+    if not 1 <= wanted <= depth:
+        raise ValueError(f"top_k must lie between 1 and {depth}, not {wanted}.")
+    return SearchPlan(settings, weights_for(settings, query_class), wanted, depth, retriever_timeout_seconds)
+
+
+def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
+    """The weights that fusion begins with: the class's for `adaptive`, else the profile's own or the method's."""
+    if settings.method is SearchMethod.ADAPTIVE:
+        return settings.class_weights[query_class]
+    if settings.weights is None or settings.method in SINGLE_METHODS:
+        return METHOD_WEIGHTS[settings.method]
+    return settings.weights

@@ -1,0 +1,213 @@
+"""One question searched with two profiles, prepared to be read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.context import AssembledContext, Passage
+from retrieval.exceptions import RetrievalError
+from retrieval.search.assembly import assemble
+from retrieval.search.passage_rows import load_neighbours, load_passages
+from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.profiles import NamedProfile
+from retrieval.search.trace import SearchTrace
+from retrieval.types import SILENT, Candidate, Retriever, SearchFilters, Turn
+
+RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
+PREVIEW_WORDS = 30
+# Of the candidates that were dropped, best first, so many are shown.
+MOST_DROPPED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a score. ``start`` and ``width`` are its bar's, in percent, and ``axis`` is where 0 lies."""
+
+    name: str
+    css_class: str
+    contribution: float
+    rank: str = ""
+    score: float | None = None
+    start: float = 0.0
+    width: float = 0.0
+    axis: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedHit:
+    """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
+
+    candidate: Candidate
+    passage: Passage
+    address: str
+    preview: str
+    parts: tuple[Part, ...]
+    other_rank: int | None = None
+
+    @property
+    def places_gained(self) -> int:
+        """How many places higher it stands than on the other side; 0 where it stands on one side only."""
+        if self.candidate.rank is None or self.other_rank is None:
+            return 0
+        return self.other_rank - self.candidate.rank
+
+    @property
+    def places(self) -> int:
+        return abs(self.places_gained)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileResult:
+    """What one profile made of the question; only ``profile`` and ``error`` where it made nothing of it."""
+
+    profile: NamedProfile
+    error: str = ""
+    trace: SearchTrace | None = None
+    rows: tuple[ComparedHit, ...] = ()
+    dropped: tuple[ComparedHit, ...] = ()
+    dropped_total: int = 0
+    context: AssembledContext | None = None
+    stages: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        return {row.candidate.chunk_id: row.candidate.rank for row in self.rows if row.candidate.rank is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileComparison:
+    sides: tuple[ProfileResult, ProfileResult]
+
+    @property
+    def shared(self) -> int:
+        """How many passages both sides return."""
+        first, second = self.sides
+        return len(first.ranks.keys() & second.ranks.keys())
+
+    @property
+    def is_same(self) -> bool:
+        first, second = self.sides
+        return first.ranks == second.ranks and not (first.error or second.error)
+
+
+def compare(
+    question: str,
+    filters: SearchFilters,
+    profiles: tuple[NamedProfile, NamedProfile],
+    top_k: int | None = None,
+    history: Sequence[Turn] = (),
+) -> ProfileComparison:
+    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
+
+    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first.
+    """
+    first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
+    return ProfileComparison((_beside(first, second), _beside(second, first)))
+
+
+def _searched(
+    question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
+) -> ProfileResult:
+    try:
+        with place_to_search():
+            result = search(question, filters, profile=profile, top_k=top_k, history=history)
+    except RetrievalError as error:
+        return ProfileResult(profile, error=str(error))
+    context = assemble(
+        result.hits,
+        load_neighbours,
+        budget_tokens=profile.settings.context_budget_tokens,
+        expand=profile.settings.context_neighbours,
+        blocks=profile.settings.context_blocks,
+    )
+    dropped = [candidate for candidate in result.trace.candidates if candidate.rank is None]
+    shown = dropped[:MOST_DROPPED]
+    passages = {
+        **{hit.passage.chunk_id: hit.passage for hit in result.hits},
+        **load_passages([candidate.chunk_id for candidate in shown]),
+    }
+    kept = [candidate for candidate in result.trace.candidates if candidate.rank is not None]
+    longest = max(result.trace.timings_ms.values(), default=0.0) or 1.0
+    return ProfileResult(
+        profile=profile,
+        trace=result.trace,
+        rows=_rows(kept, passages),
+        dropped=_rows(shown, passages),
+        dropped_total=len(dropped),
+        context=context,
+        stages=tuple(
+            (stage, milliseconds, round(100 * milliseconds / longest, 1))
+            for stage, milliseconds in result.trace.timings_ms.items()
+        ),
+    )
+
+
+def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
+    """The candidates whose passage is still there.
+
+    The largest contribution's bar reaches the edge. Where none is negative, 0 lies at the left.
+    """
+    parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
+    contributions = [part.contribution for parts in parts_of.values() for part in parts]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
+    return tuple(
+        ComparedHit(
+            candidate=candidate,
+            passage=passage,
+            address=_address(passage),
+            preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
+            parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
+        )
+        for candidate in candidates
+        if (passage := passages.get(candidate.chunk_id)) is not None
+    )
+
+
+def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
+    """The side with what the other one makes of its passages."""
+    ranks = other.ranks
+    return replace(
+        side,
+        rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.rows),
+        dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.dropped),
+    )
+
+
+def _address(passage: Passage) -> str:
+    page = reverse("retrieval:document", args=[passage.document_id])
+    return f"{page}?start={passage.start}&end={passage.end}#passage"
+
+
+def _parts(candidate: Candidate) -> list[Part]:
+    """What the candidate's score is the sum of; a reranker that decides alone takes the others' contributions."""
+    alone = candidate.rerank is not None and candidate.rerank.alone
+    parts = [
+        Part(
+            str(label),
+            retriever.value,
+            0.0 if alone else score.contribution,
+            f"#{score.rank}" if score.rank else "–",
+            score.score,
+        )
+        for retriever, label in RETRIEVER_NAMES.items()
+        if (score := candidate.retrievers[retriever]) != SILENT
+    ]
+    if candidate.bonus and not alone:
+        parts.append(Part(_t("both retrievers"), "bonus", candidate.bonus))
+    if not alone:
+        parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
+    if candidate.rerank is not None:
+        parts.append(Part(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
+    return parts
+
+
+def _drawn(part: Part, largest: float, axis: float) -> Part:
+    width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
+    return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

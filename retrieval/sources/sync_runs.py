@@ -1,0 +1,202 @@
+"""Runs of sources: asked for, leased, attempted, and ended or tried again. What one does is in ``comparing``."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.exceptions import DiskFull, FilesUnavailable, LeaseLost, RetrievalError
+from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure.job import enqueue_on_commit
+from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.record import tell
+from retrieval.models import Source, SourceRun
+from retrieval.sources.comparing import Comparison, TimeIsUp
+from retrieval.sources.kinds import KINDS
+from retrieval.sources.options import all_options
+from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+
+logger = logging.getLogger(__name__)
+
+SITE_AWAITED = timedelta(minutes=1)
+# Runs on the whole site: each takes a slot of a worker, which documents need as well.
+AT_ONCE = 1
+TURN_AWAITED = timedelta(seconds=15)
+_TURNS_LOCK = 5_118_204_377_610_945_213
+
+
+def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
+    """The run, after one attempt; None when there was nothing to lease.
+
+    With ``takes_turns``, which a worker asks for, the run waits while AT_ONCE others are under way. Whatever
+    goes wrong is on the row afterwards: FAILED when another attempt cannot help, else WAITING with the time of the next
+    one.
+    """
+    run = _lease_in_turn(run_id) if takes_turns else _lease(run_id)
+    if run is None:
+        return None
+    started = time.monotonic()
+    try:
+        with heartbeat(run):
+            _attempt(run)
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except TimeIsUp:
+        run.hand_back("", timedelta())
+    except SourceRefused as error:
+        run.end(SourceRun.FAILED, str(error))
+    except SourceUnavailable as error:
+        if run.is_last_attempt:
+            run.end(SourceRun.FAILED, str(error))
+        else:
+            run.postpone(str(error), error.pause)
+    except (DiskFull, FilesUnavailable) as error:
+        run.hand_back(str(error), SITE_AWAITED)
+    except Exception as error:
+        logger.exception("Source %s could not be synchronised.", run.source_id)
+        run.retry(str(error) if isinstance(error, RetrievalError) else type(error).__name__)
+    SourceRun.objects.filter(pk=run.pk).update(seconds=F("seconds") + (time.monotonic() - started))
+    run.refresh_from_db()
+    return run
+
+
+def _lease(run_id: int) -> SourceRun | None:
+    rows = SourceRun.unfinished().select_related("source__collection")
+    return acquire(rows, run_id, status=SourceRun.RUNNING, error="")
+
+
+def _lease_in_turn(run_id: int) -> SourceRun | None:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            # Two workers that both counted before either leased would both go on.
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
+        alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
+        if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
+            return _lease(run_id)
+        waiting = SourceRun.objects.filter(pk=run_id, status=SourceRun.WAITING)
+        waiting.update(retry_at=Now() + TURN_AWAITED, enqueued_at=None)
+        return None
+
+
+def _attempt(run: SourceRun) -> None:
+    source = run.source
+    kind = KINDS.get(source.kind)
+    if kind is None:
+        raise SourceRefused(_t("This site knows no sources of the kind %s.") % source.kind)
+    if reason := reason_not_to_change(source.collection):
+        raise SourceRefused(reason)
+    comparison = Comparison(run)
+    cursor = dict(source.cursor) if comparison.is_whole else {}
+    with kind.connector(all_options(source), cursor, source.pk) as connector:
+        comparison.work(connector)
+
+
+class RunRefused(RetrievalError):
+    """What was asked for cannot be begun now. For whoever asked."""
+
+
+def request_run(
+    source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
+) -> SourceRun:
+    """A run that a worker does. Raises: RunRefused while another one is under way."""
+    try:
+        with transaction.atomic():
+            run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
+            if not is_preview:
+                plan_next(source)
+            if enqueue:
+                enqueue_on_commit(SourceRun, [run.pk])
+    except IntegrityError:
+        raise RunRefused(_t("%s is being looked at already: wait until that is done.") % source) from None
+    return run
+
+
+def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
+    """As :func:`request_run`, put on record as somebody's wish."""
+    with transaction.atomic():
+        run = request_run(source, is_preview=is_preview, may_remove=may_remove)
+        action = (
+            "source.previewed" if is_preview else "source.removals_allowed" if may_remove else "source.synchronised"
+        )
+        tell(action, source)
+    return run
+
+
+def request_due() -> int:
+    """Request a run of every source whose time has come; returns how many."""
+    now = timezone.now()
+    due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)
+    requested = 0
+    for source in due.exclude(runs__status__in=SourceRun.ACTIVE):
+        try:
+            request_run(source)
+            requested += 1
+        except RunRefused:
+            # Somebody was quicker.
+            continue
+    return requested
+
+
+def plan_next(source: Source) -> None:
+    """Have the schedule begin the next run one interval from now."""
+    pause = timedelta(minutes=source.interval_minutes)
+    source.next_run_at = timezone.now() + pause if source.interval_minutes else None
+    Source.objects.filter(pk=source.pk).update(next_run_at=source.next_run_at)
+
+
+def pause(source: Source) -> None:
+    """Stop the run that is under way, and begin no other. What it has done stays."""
+    with transaction.atomic():
+        source.is_paused = True
+        source.save(update_fields=["is_paused"])
+        stop(source)
+
+
+def resume(source: Source) -> None:
+    source.is_paused = False
+    source.next_run_at = timezone.now()
+    source.save(update_fields=["is_paused", "next_run_at"])
+
+
+def stop(source: Source) -> None:
+    """End the run that is under way; its worker finds that it has lost the lease."""
+    active = source.runs.filter(status__in=SourceRun.ACTIVE)
+    active.update(status=SourceRun.Status.STOPPED, lease=None, retry_at=None, finished_at=timezone.now())
+
+
+def delete(source: Source, *, with_documents: bool) -> int:
+    """Delete the source, and with ``with_documents`` what came from it; returns how many documents went.
+
+    Those that stay are as if they had been uploaded. Raises: DocumentRejected when the collection's documents may not
+    be changed.
+    """
+    removed = 0
+    with transaction.atomic():
+        stop(source)
+        if with_documents:
+            with changing(source.collection_id):
+                for document in source.own_documents:
+                    document.delete()
+                    removed += 1
+        source.delete()
+    return removed
+
+
+def finish_in_process(run: SourceRun) -> SourceRun:
+    """Do the run here, attempt after attempt as long as each gets on, and return it as it is then."""
+    while True:
+        before = run.attempts
+        attempted = sync(run.pk)
+        run.refresh_from_db()
+        # A run that was handed back got on; what failed waits for the time of its next attempt.
+        if attempted is None or not run.is_active or run.error or run.attempts > before:
+            return run

@@ -1,0 +1,203 @@
+"""A table as a question meets it: its rows, and what its cells and columns are called. PURE."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from retrieval.tables.cells import CellValue, is_nothing
+from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES, SUMMARIES_BEGIN
+from retrieval.tables.table_reading import LONGEST_LABEL, Column
+from retrieval.tables.table_words import YEAR, key_of, period_of, singular, squeeze, tokenize, words_of_name
+
+_NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
+_ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
+# Not so the season 2004–05: it is of two years.
+_YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+# Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
+_LONGEST_SUMMARY = 30
+_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRow:
+    """``values`` has one value a column: None for an empty cell, and for one that was not read; a text, in a column of
+    another kind, for a cell that is not of its column's kind."""
+
+    ordinal: int
+    values: tuple[CellValue, ...]
+
+    @property
+    def is_of_data(self) -> bool:
+        """Not so a row of totals."""
+        texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
+        return not any(squeeze(_NOTE.sub("", text)) in SUMMARIES for text in texts if text[:1] in "TtAaSsOoMmCcGg")
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may be no row like the others: it has one value only, as a heading between rows has, or a cell
+        that begins like a sum ("Total valid votes")."""
+        filled = {value for value in self.values if not is_empty(value)}
+        texts = (value for value in filled if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
+        return (len(self.values) > 2 and len(filled) < 2) or any(
+            text.casefold().startswith(SUMMARIES_BEGIN) or "total" in text.casefold() for text in texts
+        )
+
+
+def is_empty(value: CellValue) -> bool:
+    return value is None or (isinstance(value, str) and is_nothing(value))
+
+
+@functools.lru_cache(maxsize=20_000)
+def keys_of_cell(text: str) -> frozenset[str]:
+    """The keys by which a cell is named: its whole, its whole without notes in brackets, and what it lists."""
+    plain = _NOTE.sub("", text)
+    parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
+    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
+
+
+def years_of(value: CellValue) -> frozenset[int]:
+    """The years that a cell of a year, a day or a text names."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
+    if not isinstance(value, str):
+        return frozenset()
+    return frozenset([int(value[:4])]) if _DAY.fullmatch(value) else frozenset(map(int, _YEAR_IN.findall(value)))
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    """``read_rows(columns)`` has all rows, with at least the values of these columns; of ``named_rows`` the cells may
+    be named in a question. ``is_long`` says that these are not all, and that rows are read with those values only.
+    """
+
+    pk: int
+    caption: str
+    columns: tuple[Column, ...]
+    row_count: int
+    read_rows: Callable[[Iterable[int]], Iterable[KnownRow]]
+    named_rows: Sequence[KnownRow]
+    is_long: bool = False
+
+    @cached_property
+    def caption_words(self) -> frozenset[str]:
+        return frozenset(singular(token.norm) for token in tokenize(self.caption))
+
+    @cached_property
+    def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
+        """By each key of a cell of text, the columns that hold it."""
+        found: dict[str, set[int]] = {}
+        for row in self.named_rows:
+            for at, value in enumerate(row.values):
+                if self.columns[at].kind == "text" and isinstance(value, str) and not is_empty(value):
+                    for key in keys_of_cell(value):
+                        found.setdefault(key, set()).add(at)
+        return {key: frozenset(columns) for key, columns in found.items()}
+
+    @cached_property
+    def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
+        """The words that name columns, each tuple sorted; several columns where it is not clear which is meant."""
+        whole: dict[tuple[str, ...], set[int]] = {}
+        partly: dict[tuple[str, ...], set[int]] = {}
+        for at, column in enumerate(self.columns):
+            if not self.words_of_column(at):
+                continue
+            plain = _NOTE.sub("", column.name)
+            # "Make/Model" is called by either; "Points/Game" is no number of points.
+            for name in {plain, *(plain.split("/") if column.kind != "number" else ())}:
+                words = _content_words(name, column)
+                if not words:
+                    continue
+                whole.setdefault(tuple(sorted(words)), set()).add(at)
+                while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
+                    words = words[1:]  # "No. of wins", "Σ points"
+                    whole.setdefault(tuple(sorted(words)), set()).add(at)
+                if len(words) > 1 and words[-1] in _MEASURES:
+                    partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
+                if period_of(name) and len(words) > 1:
+                    partly.setdefault(tuple(sorted(word for word in words if not word.isdigit())), set()).add(at)
+                elif len(words) > 1 and column.kind != "number":
+                    partly.setdefault((words[-1],), set()).add(at)
+        # The same figure of several years is one of them when a year is named.
+        partly = {words: found for words, found in partly.items() if len(found) == 1 or all(map(self.period, found))}
+        names = partly | whole
+        for group in SAME_COLUMNS:
+            named = [names[(word,)] for word in group if (word,) in names]
+            if len(named) == 1:
+                names |= {(word,): named[0] for word in group}
+        return {words: frozenset(columns) for words, columns in names.items()}
+
+    @cached_property
+    def data_count(self) -> int:
+        """The rows without those of totals; of a long table all."""
+        return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
+
+    @cached_property
+    def subject(self) -> int | None:
+        """The column that names the rows: the first one of text, when all its cells are filled and different."""
+        texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
+        first = next(texts, None)
+        return first if first is not None and self.tells_apart(first) else None
+
+    def tells_apart(self, at: int) -> bool:
+        """Whether all cells of the column are filled and different."""
+        seen: set[CellValue] = set()
+        for row in self.read_rows([at]):
+            if row.is_of_data:
+                if is_empty(row.values[at]) or row.values[at] in seen:
+                    return False
+                seen.add(row.values[at])
+        return True
+
+    @cached_property
+    def year_columns(self) -> frozenset[int]:
+        """The columns of which each cell names one year."""
+        columns = set(range(len(self.columns)))
+        for row in self.named_rows:
+            if row.is_of_data:
+                columns = {at for at in columns if len(years_of(row.values[at])) == 1}
+        return frozenset(columns)
+
+    @cached_property
+    def is_in_order(self) -> bool:
+        """Whether no column of years says that a row is older than the row above it."""
+        for at in self.year_columns:
+            years = [years_of(row.values[at]) for row in self.read_rows([at]) if row.is_of_data]
+            if any(len(one) != 1 for one in years) or [*map(min, years)] != sorted(map(min, years)):
+                return False
+        return True
+
+    def period(self, at: int) -> tuple[int, int] | None:
+        return period_of(self.columns[at].name)
+
+    def is_ordinal(self, at: int) -> bool:
+        words = self.words_of_column(at)
+        return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
+
+    def words_of_column(self, at: int) -> list[str]:
+        """Empty for a column without a name."""
+        if self.columns[at].name == f"column {at + 1}":
+            return []
+        return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
+
+
+_SAME_WORDS = {"percentage": "percent", "pct": "percent"}
+
+
+def name_word(word: str) -> str:
+    """A word of a column's name, or of a question that may name one, in the one form in which they are compared."""
+    return _SAME_WORDS.get(word) or singular(word)
+
+
+def _content_words(name: str, column: Column) -> list[str]:
+    """The words of a column's name in the singular, without those of grammar and the unit at the end, a period as its
+    years."""
+    words = [word for word in words_of_name(name) if not word.isdigit()] if period_of(name) else words_of_name(name)
+    if len(words) > 1 and words[-1] == column.unit:
+        words = words[:-1]
+    kept = [name_word(word) for word in words if word not in JOINING]
+    return [*kept, *(str(year) for year in sorted(set(period_of(name) or ())))]

@@ -1,0 +1,95 @@
+"""The items of a block: of a list, a table, or records. PURE.
+
+``text`` may be a part of the document that begins at ``origin``; offsets, also those that are returned, are the
+document's. Of a block that goes beyond the text, what is there is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from itertools import islice, pairwise
+
+from retrieval.text.block import Block, BlockKind
+from retrieval.text.block_lines import closes_fence, is_delimiter, opens_fence, read_item, read_lines
+from retrieval.text.sentences import strip_range
+
+Span = tuple[int, int]
+
+_ROW = re.compile(r"^(?=.)", re.M)
+_HTML_ROW = re.compile(r"<tr\b", re.I)
+_HTML_CELL = re.compile(r"<t[dh]\b[^<>]*>", re.I)
+_TAG = re.compile(r"</?[a-z!][^<>]*>", re.I)
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
+    """The items of a list or procedure, with what belongs to each; the rows of a table, without its header, and of
+    records. No items for other kinds.
+    """
+    start, end = _body(text, block, origin)
+    if block.kind in (BlockKind.LIST, BlockKind.STEPS):
+        starts = list(_find_items(text, start, end))
+        bounds = [*([] if not starts or starts[0] == start else [start]), *starts, end]
+    elif block.kind in (BlockKind.TABLE, BlockKind.RECORDS):
+        header = find_header(text, block, origin)
+        begin = header[1] - origin if header else start
+        rows = _HTML_ROW if text.startswith("<table", start) else _ROW
+        bounds = [*(match.start() for match in rows.finditer(text, begin, end)), end]
+    else:
+        return []
+    items = (strip_range(text, first, last) for first, last in pairwise(bounds))
+    return [(first + origin, last + origin) for first, last in items if first < last]
+
+
+def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
+    """The first row of a Markdown table and the line below it, or of a table of HTML; None where it is not there."""
+    start, end = _body(text, block, origin)
+    if block.kind == BlockKind.TABLE and text.startswith("<table", start):
+        rows = list(islice(_HTML_ROW.finditer(text, start, end), 2))
+        return (start + origin, rows[1].start() + origin) if len(rows) > 1 else None
+    lines = text[start:end].split("\n", 2)
+    if block.kind != BlockKind.TABLE or len(lines) < 2 or not is_delimiter(lines[1].strip()):
+        return None
+    return start + origin, start + origin + len(lines[0]) + 1 + len(lines[1])
+
+
+def read_cells(row: str) -> list[str]:
+    """The words of the cells of a row, of Markdown or of HTML."""
+    if not row.lstrip().startswith("|") and _HTML_CELL.search(row):
+        cells = [unescape(_TAG.sub(" ", cell)) for cell in _HTML_CELL.split(row)[1:]]
+    else:
+        cells = [cell.replace(r"\|", "|") for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))]
+    return [" ".join(cell.split()) for cell in cells]
+
+
+def _body(text: str, block: Block, origin: int) -> Span:
+    """The range of the block in ``text``, without its lead-in and the white space around."""
+    start = block.lead_in[1] if block.lead_in else block.start
+    begin, end = max(start - origin, 0), min(block.end - origin, len(text))
+    while begin < end and text[begin] == "\n":
+        begin += 1
+    return begin, max(begin, end)
+
+
+def _find_items(text: str, start: int, end: int) -> Iterator[int]:
+    """Where the outermost items begin. Lines of code that look like items are none."""
+    base: int | None = None
+    is_numbered = False
+    fence = ""
+    for line in read_lines(text[start:end], (), (), is_start=False)[0]:
+        if not line.body:
+            continue
+        if fence:
+            fence = "" if closes_fence(line.body, fence) else fence
+            continue
+        fence = opens_fence(line.body)
+        item = read_item(line.body)
+        if item is None:
+            continue
+        if base is None:
+            base, is_numbered = line.indent, item.number is not None
+        if line.indent < base + 2 and (item.number is not None) == is_numbered:
+            base = min(base, line.indent)
+            yield start + line.start

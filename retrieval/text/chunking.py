@@ -1,0 +1,547 @@
+"""Cuts a text into passages along its structure, each small enough for the embedder. PURE.
+
+A passage lies in one section where it can; blocks that read badly when cut stay whole where they fit; prose is cut at
+sentence ends, with an overlap, so that a sentence that leans on the one before is found with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil
+from statistics import median
+
+from retrieval.text.block_items import read_cells
+from retrieval.text.extracted import ExtractedText
+from retrieval.text.sentences import Break, split_sentences
+
+FEWEST_ENTRIES = 4
+LONGEST_TERM_WORDS = 6
+SHORTEST_MEANING_WORDS = 5
+_MOST_COLUMNS = 4
+# Names of things, not values: few terms have a digit, and none repeats.
+_LARGEST_SHARE_OF_NUMBERS = 0.25
+
+_ROW = re.compile(r"\|[^\n]*\|")
+_RULE = re.compile(r"\|[\s:|-]+\|")
+_ITEM = re.compile(
+    r"[ ]{0,3}[-*+] (?:\*\*|__|`)?(?P<term>[^\n:*`|]{1,60}?)(?:\*\*|__|`)?(?::(?:\*\*|__)?| [–—-]) "
+    r"(?P<meaning>\S[^\n]*)"
+)
+_GLOSSARY = re.compile(
+    r"\b(?:glossar\w*|terms|terminology|definitions|abbreviations|acronyms|vocabulary|begrippen\w*|afkortingen\w*"
+    r"|woordenlijst|definities|terminologie)\b",
+    re.IGNORECASE,
+)
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_DIGIT = re.compile(r"\d")
+
+
+def find_entries(text: str, start: int, end: int, titles: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and end of each entry in ``text[start:end]``, in order; the head of a table goes with its first row.
+
+    Items of a list count where one of the ``titles`` above them says that it is a glossary: "Check the lock: ..." is
+    advice, and its list is read as a whole.
+    """
+    lists = any(_GLOSSARY.search(title) for title in titles)
+    entries: list[tuple[int, int]] = []
+    run: list[tuple[int, int, str, str]] = []
+    head: int | None = None
+    is_table = False
+    for begin, stop in (*_lines(text, start, end), (end, end)):
+        line = text[begin:stop].rstrip()
+        if row := bool(_ROW.fullmatch(line.strip())):
+            if not is_table:
+                entries += _accept(run)
+                run, head = [], begin
+            elif _RULE.fullmatch(line.strip()):
+                run = []
+            elif len(cells := read_cells(line)) <= _MOST_COLUMNS:
+                run.append((head if head is not None else begin, stop, cells[0], " ".join(cells[1:])))
+                head = None
+        elif lists and (item := _ITEM.fullmatch(line)):
+            if is_table:
+                entries += _accept(run)
+                run = []
+            run.append((begin, stop, item["term"], item["meaning"]))
+        elif run and not is_table and line.startswith("  ") and line.strip():
+            # A line that goes on with the item above.
+            run[-1] = (run[-1][0], stop, *run[-1][2:])
+        elif line or is_table or begin == end:
+            entries += _accept(run)
+            run = []
+        is_table = row
+    return entries
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        yield start, stop
+        start = stop + 1
+
+
+def _accept(run: list[tuple[int, int, str, str]]) -> list[tuple[int, int]]:
+    """The places of a run of entries, if it reads as a glossary does: short distinct names, then a meaning in words."""
+    if len(run) < FEWEST_ENTRIES:
+        return []
+    terms = [term.strip(" *_`").casefold() for _begin, _stop, term, _meaning in run]
+    words = median(len(_LETTERS.findall(meaning)) for *_place, meaning in run)
+    numbers = sum(bool(_DIGIT.search(term)) or not _LETTERS.search(term) for term in terms)
+    if (
+        words < SHORTEST_MEANING_WORDS
+        or len(set(terms)) < len(terms)
+        or numbers > _LARGEST_SHARE_OF_NUMBERS * len(terms)
+        or max(len(term.split()) for term in terms) > LONGEST_TERM_WORDS
+    ):
+        return []
+    return [(begin, stop) for begin, stop, _term, _meaning in run]
+
+
+_WORDS = re.compile(r"[^\W_]+")
+_TARGETS = re.compile(r"^\.\. .*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The text from one heading to the next, whatever their levels.
+
+    ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
+    before the first one: it belongs with what follows. ``first_span`` to ``last_span`` are the protected spans that
+    touch it. ``is_entry`` says that it is an entry of a glossary, a passage by itself.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    leads: bool
+    first_span: int
+    last_span: int
+    is_entry: bool = False
+
+
+def find_regions(extracted: ExtractedText) -> list[Region]:
+    """The regions of ``extracted`` in order; they tile its text."""
+    text, sections = extracted.text, extracted.sections
+    marks = [(0, ())] if not sections or sections[0].start > 0 else []
+    open_sections: list[tuple[int, str]] = []
+    paths: list[tuple[int, tuple[str, ...]]] = list(marks)
+    for section in sections:
+        while open_sections and open_sections[-1][0] >= section.level:
+            open_sections.pop()
+        open_sections.append((section.level, section.title))
+        paths.append((section.start, tuple(title for _, title in open_sections)))
+    starts = [span.start for span in extracted.protected]
+    ends = [span.end for span in extracted.protected]
+    found: list[Region] = []
+    for at, (start, path) in enumerate(paths):
+        end = paths[at + 1][0] if at + 1 < len(paths) else len(text)
+        head = text[start : min(end, start + 1000)]
+        if path:
+            leads = end - start < 1000 and _WORDS.findall(_TARGETS.sub("", head)) == _WORDS.findall(path[-1])
+        else:
+            leads = bool(sections) and end - start < 300
+        region = Region(start, end, path, leads, bisect_right(ends, start), bisect_left(starts, end))
+        found += _part_entries(region, extracted, starts, ends)
+    return found
+
+
+def _part_entries(region: Region, extracted: ExtractedText, starts: list[int], ends: list[int]) -> Iterator[Region]:
+    """The region, with each entry of its glossaries as one of its own."""
+    text, at = extracted.text, region.start
+    for start, end in find_entries(text, region.start, region.end, (extracted.title, *region.path)):
+        if text[at:start].strip():
+            yield replace(region, start=at, end=start, last_span=bisect_left(starts, start))
+        # No span is protected in it: the whole table would be.
+        yield Region(start, end, region.path, False, 0, 0, is_entry=True)
+        at = end
+    if at == region.start:
+        yield region
+    elif text[at : region.end].strip():
+        yield replace(region, start=at, leads=False, first_span=bisect_right(ends, at))
+
+
+def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
+    """The titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
+    path: list[tuple[int, str]] = []
+    for start, level, title in sections:
+        if start > offset:
+            break
+        while path and path[-1][0] >= level:
+            path.pop()
+        path.append((level, title))
+    return tuple(title for _, title in path)
+
+
+def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings without a first one that only repeats the title."""
+    return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is not cut: a sentence, a block, or a piece of one too large. ``best_cut`` rates a cut right before it."""
+
+    start: int
+    end: int
+    cost: int
+    best_cut: Break
+    is_prose: bool
+
+
+def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
+    """Stretches of ``unit`` that hold its every non-space character: its lines, or some of about the size of the
+    limit.
+    """
+    if by_line and "\n" in text[unit.start : unit.end]:
+        at, cut = unit.start, unit.best_cut
+        for line in text[unit.start : unit.end].split("\n"):
+            if line.strip():
+                yield at, at + len(line.rstrip()), cut
+            cut = Break.SENTENCE if line.strip() else Break.PARAGRAPH
+            at += len(line) + 1
+        return
+    at, cut = unit.start, unit.best_cut
+    size = max(1, int((unit.end - unit.start) * limit / unit.cost * 0.9))
+    size = min(size, max(1, (unit.end - unit.start) // 2))
+    while at < unit.end:
+        end = _find_cut(text, at, min(at + size, unit.end), unit.end)
+        stretch = text[at:end]
+        if stretch.strip():
+            start = at + len(stretch) - len(stretch.lstrip())
+            yield start, at + len(stretch.rstrip()), cut
+            cut = Break.NONE
+        at = end
+
+
+def _find_cut(text: str, start: int, end: int, stop: int) -> int:
+    """The best place to cut in the last third before ``end``: after a line, a clause, a word; ``end`` itself if there
+    is none.
+    """
+    if end >= stop:
+        return stop
+    earliest = start + max(1, (end - start) * 2 // 3)
+    for mark in ("\n", "; ", ", ", " ", ",", ";", "/"):
+        at = text.rfind(mark, earliest, end)
+        if at >= 0:
+            return at + len(mark)
+    return end
+
+
+def pack(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int, int]]:
+    """Runs of units within ``limit``, of about the same size, each but the first beginning with the end of the one
+    before.
+    """
+    left = sum(unit.cost for unit in units)
+    shared = int(limit * overlap)
+    first = done = 0
+    while done < len(units):
+        # As many passages as needed for what is left, all of one size, rather than full ones and a short last one.
+        count = max(1, ceil((left - shared) / max(1, limit - shared)))
+        target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
+        stop, used = first, 0
+        while stop < len(units) and (stop <= done or (used < target and used + units[stop].cost <= limit)):
+            used += units[stop].cost
+            stop += 1
+        if stop < len(units):
+            stop = _find_best_stop(units, first, max(done + 1, first + 1), stop, used)
+        yield units[first].start, units[stop - 1].end
+        if stop == len(units):
+            return
+        left -= sum(unit.cost for unit in units[first:stop])
+        begun, done, first, repeated = first, stop, stop, 0
+        # Of code and tables nothing is repeated, except to keep a few last lines from standing alone.
+        is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
+        while first - 1 > begun and (units[first - 1].is_prose or is_tail):
+            repeated += units[first - 1].cost
+            if repeated > shared or repeated + units[done].cost > limit:
+                break
+            first -= 1
+            left += units[first].cost
+
+
+def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, used: int) -> int:
+    """The best cut that leaves at least two thirds of what was gathered; the last of equals."""
+    best, left = stop, used
+    for at in range(stop, earliest - 1, -1):
+        if left * 3 < used * 2:
+            break
+        if units[at].best_cut > units[best].best_cut:
+            best = at
+        left -= units[at - 1].cost
+    return best
+
+
+CHUNKER_VERSION = "3"
+
+CountTokens = Callable[[Sequence[str]], list[int]]
+
+SPECIAL_TOKENS = 2
+"""Tokens an encoder adds around a text ([CLS] and [SEP])."""
+MAX_CONTEXT_CHARS = 160
+SHORTEST_RECORD = 20
+"""Mean tokens from which the rows of a table become passages of their own."""
+_SEPARATOR = " > "
+_BATCH = 2_000
+# A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
+# passage's length.
+_CHARS_PER_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """A passage: ``text`` is ``extracted.text[start:end]`` to the letter. It ends in no white space and begins with
+    none but the indentation of a line of code.
+
+    ``ordinal`` counts from 0 in reading order. ``heading_path`` holds the titles of the sections around the whole
+    passage, outermost first; ``page`` is the page its first character stands on.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    page: int | None
+    text: str
+
+
+@dataclass(slots=True)
+class _Group:
+    """Neighbouring regions that are packed together."""
+
+    path: tuple[str, ...]
+    units: list[Unit]
+    cost: int
+    leads: bool
+    is_entry: bool = False
+
+
+def chunk(
+    extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int, overlap: float = 0.2
+) -> list[TextChunk]:
+    """The passages of ``extracted`` in reading order; together they hold every non-space character of its text.
+
+    ``budget_tokens`` is what the embedder reads at once. The two special tokens and ``heading_context()`` count towards
+    it; a context that takes more than three quarters of it, which only a very small budget allows, leaves the passage a
+    quarter. ``overlap``, from 0 to below 1, is the share of a passage that may repeat the end of the one before it, in
+    the same section, in whole sentences.
+    """
+    if budget_tokens <= SPECIAL_TOKENS or not 0 <= overlap < 1:
+        raise ValueError(
+            f"The budget must exceed {SPECIAL_TOKENS} and the overlap lie in [0, 1), not {budget_tokens} and {overlap}."
+        )
+    text = extracted.text
+    cost_of = _Costs(count_tokens)
+    outline = find_regions(extracted)
+    limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
+    limits.prepare({region.path for region in outline})
+    # Rows are cited by the sheet they stand on, however small it is.
+    groups = _group_regions(
+        _measure_regions(text, extracted, outline, cost_of), limits, joins_small=not extracted.holds_records
+    )
+    if extracted.holds_records:
+        groups = _separate_records(groups)
+    stretches: list[tuple[int, int, tuple[str, ...]]] = []
+    _split_large(text, groups, limits, cost_of)
+    for group in groups:
+        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path], overlap))
+    stretches = _enforce_limits(text, stretches, limits, cost_of)
+    return [
+        TextChunk(ordinal, start, end, path, extracted.page_at(start), text[start:end])
+        for ordinal, (start, end, path) in enumerate(stretches)
+    ]
+
+
+def heading_context(title: str, heading_path: Sequence[str]) -> str:
+    """What is prepended to a passage when it is embedded: the document's title and the headings, at most
+    ``MAX_CONTEXT_CHARS`` long.
+
+    A heading equal to the part before it is not repeated. Of a long path the inner parts go first: title and last
+    heading tell most.
+    """
+    parts: list[str] = []
+    for part in (title, *heading_path):
+        if part and (not parts or part.casefold() != parts[-1].casefold()):
+            parts.append(part)
+    while len(parts) > 2 and len(_SEPARATOR.join(parts)) > MAX_CONTEXT_CHARS:
+        del parts[1]
+    if len(_SEPARATOR.join(parts)) > MAX_CONTEXT_CHARS:
+        share = (MAX_CONTEXT_CHARS - len(_SEPARATOR)) // len(parts)
+        parts = [part[:share].rstrip() for part in parts]
+    return _SEPARATOR.join(parts)
+
+
+def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
+    """A passage as the embedder reads it: its context on a line of its own, then its text."""
+    context = heading_context(title, heading_path)
+    return f"{context}\n{text}" if context else text
+
+
+def content_hash(text: str, heading_path: Sequence[str]) -> str:
+    """SHA-256 in hexadecimal of a passage and its headings; two that differ in white space alone have the same."""
+    fields = (" ".join(part.split()) for part in (*heading_path, text))
+    return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Costs:
+    """Costs of texts, asked of the tokenizer in batches."""
+
+    def __init__(self, count_tokens: CountTokens) -> None:
+        self._count_tokens = count_tokens
+
+    def __call__(self, texts: Sequence[str]) -> list[int]:
+        costs: list[int] = []
+        for at in range(0, len(texts), _BATCH):
+            batch = texts[at : at + _BATCH]
+            costs.extend(
+                max(tokens, ceil(len(text) / _CHARS_PER_TOKEN), 1)
+                for text, tokens in zip(batch, self._count_tokens(batch), strict=True)
+            )
+        return costs
+
+
+class _Budgets(dict[tuple[str, ...], int]):
+    """How much a passage under a heading path may cost."""
+
+    def __init__(self, cost_of: _Costs, title: str, budget: int) -> None:
+        self._cost_of = cost_of
+        self._title = title
+        self.budget = budget
+
+    def prepare(self, paths: Iterable[tuple[str, ...]]) -> None:
+        known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
+        costs = self._cost_of([heading_context(self._title, path) for path in known_paths])
+        floor = max(1, self.budget // 4)
+        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
+
+
+def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:
+    """Each region with its units."""
+    pieces = [list(_cut_region(text, extracted, region)) for region in outline]
+    costs = iter(cost_of([text[start:end] for region in pieces for start, end, _, _ in region]))
+    groups = []
+    for region, region_pieces in zip(outline, pieces, strict=True):
+        units = [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in region_pieces]
+        if units:
+            groups.append(_Group(region.path, units, sum(unit.cost for unit in units), region.leads, region.is_entry))
+    return groups
+
+
+def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
+    """Start, end, cut before it, and whether it is prose, of each block and sentence of a region."""
+    at = region.start
+    introduces = False
+    for span in extracted.protected[region.first_span : region.last_span]:
+        start, end = max(span.start, at), min(span.end, region.end)
+        for piece in split_sentences(text, at, start):
+            yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
+            introduces = text[piece[1] - 1] == ":"
+        while start < end and text[start] == "\n":
+            start += 1
+        block = text[start:end].rstrip()
+        if block.strip():
+            yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
+            introduces = False
+        at = max(at, end)
+    for piece in split_sentences(text, at, region.end):
+        yield (*piece, True)
+
+
+def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
+    """Neighbours joined where one is too small to stand alone, and heads without a body with what they head."""
+    groups: list[_Group] = []
+    for group in sections:
+        last = groups[-1] if groups else None
+        if last is None or (group.is_entry and not last.leads) or last.is_entry:
+            groups.append(group)
+        elif last.leads and group.path[: len(last.path)] == last.path:
+            last.path, last.leads = group.path, group.leads
+            last.units += group.units
+            last.cost += group.cost
+        elif joins_small and (shared := _find_shared_path(last, group, limits)) is not None:
+            last.path = shared
+            last.leads = False
+            last.units += group.units
+            last.cost += group.cost
+        else:
+            groups.append(group)
+    return groups
+
+
+def _separate_records(groups: list[_Group]) -> list[_Group]:
+    """Each unit alone, where units are long enough to mean something alone.
+
+    A vector of ten parts is near to none of them; a row of three short numbers is near to everything.
+    """
+    units = [unit for group in groups for unit in group.units]
+    if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
+        return groups
+    return [_Group(group.path, [unit], unit.cost, False) for group in groups for unit in group.units]
+
+
+def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
+    """The path of both joined; None when they had better stand alone."""
+    depth = len(group.path) - 1
+    # Only siblings, and a section with its first subsection, and nothing that comes up from deeper in.
+    if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
+        return None
+    shared = group.path[:depth]
+    small = limits.budget // (4 if shared else 8)
+    if min(last.cost, group.cost) >= small or last.cost + group.cost > limits[shared]:
+        return None
+    return shared
+
+
+def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: _Costs) -> None:
+    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
+    by_line = True
+    while True:
+        found = [
+            (group, unit)
+            for group in groups
+            for unit in group.units
+            if unit.cost > limits[group.path] and unit.end - unit.start > 1
+        ]
+        if not found:
+            return
+        cuts = [list(divide(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
+        costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
+        replaced = {
+            (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
+            for (_, unit), pieces in zip(found, cuts, strict=True)
+        }
+        for group in groups:
+            if any(unit.cost > limits[group.path] for unit in group.units):
+                group.units = [piece for unit in group.units for piece in replaced.get((unit.start, unit.end), [unit])]
+        by_line = False
+
+
+def _enforce_limits(
+    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: _Costs
+) -> list[tuple[int, int, tuple[str, ...]]]:
+    """``stretches``, those halved that cost more than the sum of their units: a tokenizer need not be additive."""
+    while True:
+        costs = cost_of([text[start:end] for start, end, _ in stretches])
+        over = {
+            at
+            for at, (cost, (start, end, path)) in enumerate(zip(costs, stretches, strict=True))
+            if cost > limits[path] and end - start > 1
+        }
+        if not over:
+            return stretches
+        halved = []
+        for at, (start, end, path) in enumerate(stretches):
+            if at in over:
+                unit = Unit(start, end, costs[at], Break.NONE, False)
+                halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
+            else:
+                halved.append((start, end, path))
+        # A part can lie within the overlap that the next passage already has.
+        halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
+        ends = [0, *accumulate((end for _, end, _ in halved), max)]
+        stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

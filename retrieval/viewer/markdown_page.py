@@ -1,0 +1,236 @@
+"""A document's Markdown as a page: headings to jump to, links to other documents, and the passage marked in it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import unquote, urlsplit
+
+from django.utils.translation import gettext as _
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from retrieval.text.titles import find_line_starts
+from retrieval.viewer.markdown_marks import Mark, mark_ranges, parse
+
+
+class SafeRenderer(RendererHTML):
+    """Links that tell the other side nothing; tables and code that scroll, also with the keyboard."""
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        tokens[idx].attrSet("rel", "nofollow noopener noreferrer")
+        return self.renderToken(tokens, idx, options, env)
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        label = escape(_("Table"))
+        return f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</table></div>\n"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return super().fence(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return super().code_block(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
+
+
+def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
+    """A CommonMark parser with tables and strikethrough, without HTML and images, whose first heading level is
+    ``top_heading``. It can mark ranges of its source: see :mod:`retrieval.viewer.markdown_marks`.
+    """
+
+    def lower_headings(state: StateCore) -> None:
+        for token in state.tokens:
+            if token.type in ("heading_open", "heading_close"):
+                token.tag = f"h{min(6, int(token.tag[1]) + top_heading - 1)}"
+
+    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=renderer)
+    markdown.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
+    markdown.core.ruler.push("lower_headings", lower_headings)
+    markdown.core.ruler.push("align_by_class", _align_by_class)
+    markdown.validateLink = is_web_or_mail_address  # type: ignore[method-assign]
+    return markdown.use(mark_ranges)
+
+
+def is_web_or_mail_address(url: str) -> bool:
+    """Whether text that is not trusted may send a reader there: absolute web and mail addresses."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return (parts.scheme in ("http", "https") and bool(parts.netloc)) or parts.scheme == "mailto"
+
+
+def _align_by_class(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", None)):
+            token.attrSet("class", "align-" + str(style).removeprefix("text-align:"))
+
+
+# A browser lays out what is near the window only when the text comes in parts.
+_PART_CHARACTERS = 12_000
+_LINE_BREAKS = "line_breaks"
+
+Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
+"""From sources of documents to the addresses of those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMarkdown:
+    """``parts`` is HTML. ``shows_passage`` is false when nothing of the passage can be seen, as of a link's address."""
+
+    parts: tuple[str, ...]
+    shows_passage: bool
+
+
+def render_document(
+    text: str,
+    *,
+    body_start: int = 0,
+    passage: tuple[int, int] | None = None,
+    source: str = "",
+    hrefs: Hrefs = lambda sources: {},
+    line_breaks: bool = False,
+    page_starts: Sequence[int] = (),
+) -> RenderedMarkdown:
+    """``text`` as HTML, in parts of some screens each.
+
+    What stands before ``body_start`` is shown as it is written. Each outer heading has the id ``section-OFFSET``, and
+    the first marked words have ``passage``. A relative link leads to the document with that source, beside the one with
+    ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
+    ``line_breaks`` each line end in a paragraph is one on the page. A new part begins at each of the ``page_starts``.
+    """
+    front = _render_front_matter(text[:body_start], passage)
+    body = text[body_start:]
+    marks = []
+    if passage and passage[1] > body_start:
+        marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if "<mark" in front else "passage")]
+    env: dict[str, object] = {_LINE_BREAKS: line_breaks}
+    tokens = parse(_MARKDOWN, body, marks, env)
+    starts = find_line_starts(body)
+    sections = _name_headings(tokens, starts, body_start)
+    _resolve_links(tokens, source, sections, hrefs)
+    parts = [front] if front else []
+    for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
+        parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
+    return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
+
+
+def _render_front_matter(text: str, passage: tuple[int, int] | None) -> str:
+    if not text:
+        return ""
+    start, end = passage or (0, 0)
+    before, marked, after = (escape(part) for part in (text[:start], text[start:end], text[max(start, end) :]))
+    shown = f'{before}<mark id="passage">{marked}</mark>{after}' if marked.strip() else escape(text)
+    return f'<pre class="front-matter" tabindex="0"><code>{shown}</code></pre>\n'
+
+
+# Headings and links --------------------------------------------------------------------------------------------------
+
+
+def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
+    """Gives the outer headings their ids; returns these by the names that links in documents use for them."""
+    anchors: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            anchor = f"section-{starts[token.map[0]] + body_start}"
+            token.attrSet("id", anchor)
+            words = "".join(child.content for child in tokens[at + 1].children or ())
+            name = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
+            anchors[f"{name}-{seen[name]}" if seen[name] else name] = anchor
+            seen[name] += 1
+    return anchors
+
+
+def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
+    """Gives links the addresses that a reader can follow; the words of others stay."""
+    inlines = [token for token in tokens if token.type == "inline" and token.children]
+    written = {
+        str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"
+    }
+    beside = {href: path for href in written if (path := _find_source(href, source))}
+    known = hrefs(set(beside.values())) if beside else {}
+    for token in inlines:
+        kept: list[Token] = []
+        leads: list[bool] = []
+        for child in token.children or ():
+            if child.type == "link_open":
+                href = str(child.attrs["href"])
+                if href.startswith("#"):
+                    anchor = sections.get(unquote(href[1:]).lower(), "")
+                    target = f"#{anchor}" if anchor else ""
+                elif is_web_or_mail_address(href):
+                    target = href
+                else:
+                    target = known.get(beside.get(href, ""), "")
+                child.attrSet("href", target)
+                leads.append(bool(target))
+            if child.type not in ("link_open", "link_close") or leads[-1]:
+                kept.append(child)
+            if child.type == "link_close":
+                leads.pop()
+        token.children = kept
+
+
+def _find_source(href: str, source: str) -> str:
+    """The source that a relative link names, seen from the document with ``source``; empty for other links."""
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return ""
+    if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
+        return ""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(parts.path)))
+    return "" if path.startswith("..") or "\0" in path else path
+
+
+# HTML ----------------------------------------------------------------------------------------------------------------
+
+
+class _DocumentRenderer(SafeRenderer):
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
+            return super().link_open(tokens, idx, options, env)
+        return self.renderToken(tokens, idx, options, env)
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        words = escape(self.renderInlineAsText(tokens[idx].children, options, env))
+        return f'<span class="picture-words">{words}</span>' if words.strip() else ""
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "<br>\n" if env.get(_LINE_BREAKS) else "\n"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        html = super().fence(tokens, idx, options, env)
+        language = tokens[idx].info.split(maxsplit=1)
+        return html.replace("<pre ", f'<pre data-language="{escape(language[0])}" ', 1) if language else html
+
+
+def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: AbstractSet[int]) -> list[list[Token]]:
+    groups: list[list[Token]] = [[]]
+    size = 0
+    for token in tokens:
+        if token.level == 0 and token.nesting >= 0 and token.map:
+            begins_page = starts[token.map[0]] in page_starts and bool(groups[-1])
+            if begins_page or (size >= _PART_CHARACTERS and not page_starts):
+                groups.append([])
+                size = 0
+            first, last = (starts[min(line, len(starts) - 1)] for line in token.map)
+            size += last - first
+        groups[-1].append(token)
+    return groups if groups[0] else []
+
+
+_MARKDOWN = safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
+# Where a link may lead is decided when all of them are known.
+_MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

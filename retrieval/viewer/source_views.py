@@ -1,0 +1,201 @@
+"""The source viewer: a document in its own structure, with the passage that an answer cites in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.handlers.asgi import ASGIRequest
+from django.db import connection
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.html import escape
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from retrieval.documents.formats import PDF, View, view_of
+from retrieval.models import Document, DocumentText
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.page import file_of, page_context, page_pictures
+
+logger = logging.getLogger(__name__)
+
+_BUSY_SECONDS = 5
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
+_BLOCK_BYTES = 256 * 2**10
+# A browser's own viewer writes the page it shows the file in: it may style that page and put this very file into it,
+# and nothing else.
+_VIEWER_POLICY = (
+    "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_NO_PICTURE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 120"><rect width="700" height="120" fill="#fff"/>'
+    '<text x="350" y="66" text-anchor="middle" font-family="sans-serif" font-size="18" fill="#333">{}</text></svg>'
+)
+
+
+@require_GET
+@never_cache
+def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
+    """The text that is being served, with ``?start=&end=`` marked. 404 for what the visitor may not read."""
+    if (refusal := _refuse_anonymous(request)) is not None:
+        return refusal
+    found = _get_document(request, document_id)
+    context = {
+        "document": found,
+        "has_original": bool(found.file),
+        "is_pdf": found.media_type == PDF,
+        # Never an address that a browser would run.
+        "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
+    }
+    readable = Document.objects.readable_by(request.user)
+    context["members"] = list(readable.filter(parent=found).order_by("source"))
+    context["parent"] = readable.filter(members=found).first()
+    served = DocumentText.objects.filter(document=found).first()
+    if served is not None:
+        context |= page_context(found, served, request.GET)
+    return render(request, "retrieval/document.html", context)
+
+
+@require_GET
+@never_cache
+def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
+    """The file as it was added, to be saved."""
+    refusal = _refuse_anonymous(request)
+    return refusal if refusal is not None else download(request, _get_document(request, document_id))
+
+
+@require_GET
+@never_cache
+def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
+    """A PDF file in the browser's own viewer, which opens the page that ``#page=`` names."""
+    refusal = _refuse_anonymous(request)
+    return refusal if refusal is not None else show_pdf(request, _get_document(request, document_id))
+
+
+@require_GET
+async def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
+    """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn, and with 503 and
+    Retry-After when too many pages are being drawn. When the visitor leaves, so does the wish to have it drawn.
+    """
+    try:
+        found = await sync_to_async(_find_picture)(request, document_id, number)
+        if isinstance(found, HttpResponseBase):
+            return found
+        source, content_hash = found
+        with pdf_pages.draw_picture(source, number, page_pictures(), content_hash) as drawing:
+            return _picture_response(await asyncio.shield(asyncio.wrap_future(drawing)))
+    except pdf_pages.PageBusy:
+        response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
+        response["Retry-After"] = str(_BUSY_SECONDS)
+        return response
+    except pdf_pages.PageNotDrawn as error:
+        logger.warning("page not drawn", extra={"document": document_id, "page": number, "reason": str(error)})
+        return _placeholder_response(_("This page cannot be shown as a picture."), 422)
+
+
+def _find_picture(
+    request: HttpRequest, document_id: int, number: int
+) -> HttpResponseBase | tuple[pdf_pages.Source, str]:
+    """The picture if it was drawn before, or what it is to be drawn from. Raises: Http404, PageNotDrawn."""
+    try:
+        if (refusal := _refuse_anonymous(request)) is not None:
+            return refusal
+        found = _get_document(request, document_id)
+        if view_of(found.media_type) is not View.PRINTED:
+            raise Http404
+        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
+        return _picture_response(data) if data is not None else (file_of(found), found.content_hash)
+    finally:
+        # Whoever waits for a picture holds no connection: with a pool, others need it.
+        connection.close_if_unusable_or_obsolete()
+
+
+def _picture_response(data: bytes) -> HttpResponse:
+    response = HttpResponse(data, content_type="image/webp")
+    # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
+    response["Cache-Control"] = "private, max-age=3600"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _placeholder_response(sentence: str, status: int) -> HttpResponse:
+    response = HttpResponse(_NO_PICTURE.format(escape(sentence)), content_type="image/svg+xml", status=status)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
+    if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    return None
+
+
+def _get_document(request: HttpRequest, document_id: int) -> Document:
+    readable = Document.objects.readable_by(request.user).select_related("collection")
+    return get_object_or_404(readable, pk=document_id)
+
+
+# Originals, sent piece by piece ---------------------------------------------------------------------------------------
+
+
+def download(request: HttpRequest, document: Document) -> HttpResponseBase:
+    """The file, to be saved and never shown: it could hold anything. Raises: Http404 when it is gone."""
+    media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
+    return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
+
+
+def show_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
+    """A PDF file, to be shown by the browser. Raises: Http404 for all that is no PDF, and for a file that is gone."""
+    if document.media_type != PDF:
+        raise Http404
+    file = _open_file(document)
+    is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")
+    file.seek(0)
+    if not is_pdf:
+        file.close()
+        raise Http404
+    response = _send_file(request, document, file, PDF, as_attachment=False)
+    response["Content-Security-Policy"] = _VIEWER_POLICY
+    return response
+
+
+def _open_file(document: Document) -> BinaryIO:
+    try:
+        return document.file.open("rb")  # type: ignore[return-value]
+    except (ValueError, FileNotFoundError) as error:
+        raise Http404 from error
+
+
+def _send_file(
+    request: HttpRequest, document: Document, file: BinaryIO, media_type: str, *, as_attachment: bool
+) -> HttpResponseBase:
+    name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
+    response: Any
+    if isinstance(request, ASGIRequest):
+        # FileResponse would be read whole before its first byte is sent.
+        response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
+        # Also for a response that is closed before anybody has asked for its first block.
+        response._resource_closers.append(file.close)
+        response["Content-Length"] = document.file.size
+        response["Content-Disposition"] = content_disposition_header(as_attachment, name)
+    else:
+        response = FileResponse(file, as_attachment=as_attachment, filename=name, content_type=media_type)
+    response["X-Content-Type-Options"] = "nosniff"
+    return response  # type: ignore[no-any-return]
+
+
+async def _read_blocks(file: BinaryIO) -> AsyncIterator[bytes]:
+    read = sync_to_async(file.read, thread_sensitive=False)
+    while block := await read(_BLOCK_BYTES):
+        yield block

@@ -1,0 +1,282 @@
+"""A site that is lost and comes back: its folder is deleted, and restored from a file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ragsite.postgres.embedded import GUARDIAN_FILE, EmbeddedPostgres
+from tests.support.site import ROOT, wait_until
+
+QUESTION = "How many grams does the pump weigh?"
+
+
+# Commands in one process, as `manage.py` runs each, and what each of them wrote: to start takes seconds.
+SEVERAL = """
+import contextlib, io, json, sys
+from django.core.management import execute_from_command_line
+
+results = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as written, contextlib.redirect_stderr(written):
+        try:
+            execute_from_command_line(["manage.py", *arguments])
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+    results.append((status, written.getvalue()))
+print("RESULTS", json.dumps(results))
+"""
+
+
+class Site:
+    """A site of its own, with its embedded database, that is used by commands alone."""
+
+    def __init__(self, data_dir: Path, models: Path) -> None:
+        self.data_dir = data_dir
+        self._models = models
+        self._server = EmbeddedPostgres(data_dir)
+        self.start()
+
+    def start(self) -> None:
+        """Keep the database running between the commands, each of which would start and stop it."""
+        self.data_dir.mkdir()
+        self._models.mkdir(parents=True, exist_ok=True)
+        (self.data_dir / "models").symlink_to(self._models)
+        self._server.acquire()
+
+    def stop(self) -> None:
+        self._server.release()
+
+    def manage(self, *arguments: str) -> str:
+        """What the command wrote, in a process of its own."""
+        return self._run(["manage.py", *arguments])
+
+    def manage_all(self, *commands: tuple[str, ...], fails: Sequence[int] = ()) -> list[str]:
+        """What each command wrote; those whose number is in ``fails`` are refused."""
+        output = self._run(["-c", SEVERAL, json.dumps(commands)])
+        results = json.loads(output.partition("RESULTS ")[2])
+        assert [number for number, (status, _) in enumerate(results) if status] == list(fails), results
+        return [written for _, written in results]
+
+    def _run(self, command: list[str]) -> str:
+        environment = {**os.environ, "DATA_DIR": str(self.data_dir), "RAGSITE_DOTENV": "false"}
+        environment.pop("DATABASE_URL", None)
+        result = subprocess.run(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        output = result.stdout + result.stderr
+        assert result.returncode == 0, output
+        return output
+
+    def lose(self) -> None:
+        """Delete everything, and begin with nothing."""
+        self.stop()
+        # The guardian may stop the database in our place, and would find it deleted under its hands.
+        wait_until(self._is_left, seconds=120, what="the guardian to leave")
+        shutil.rmtree(self.data_dir)
+        self.start()
+
+    def _is_left(self) -> bool:
+        with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return not self._server.is_running()
+
+    def originals(self) -> list[bytes]:
+        return sorted(path.read_bytes() for path in (self.data_dir / "media" / "documents").iterdir())
+
+
+@pytest.fixture
+def site(server_folder: Path, model_cache: Path) -> Iterator[Site]:
+    made = Site(server_folder / "data", model_cache)
+    yield made
+    made.stop()
+
+
+def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "site.tar"
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
+    _, made, answered, told, again = site.manage_all(
+        ("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"),
+        ("create_key", "robot", "--service"),
+        ("ask", QUESTION),
+        ("backup", str(file)),
+        ("backup", str(file)),
+        fails=[4],
+    )
+    key = made.split()[-1]
+    secret = (site.data_dir / "secret_key").read_text()
+    assert "3450 grams" in answered
+    assert "1 documents, 1 originals" in told
+    assert "is there already" in again
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(site.data_dir.glob("backup-*"))
+    originals = site.originals()
+
+    # What came after the backup is not in it. What is no whole backup replaces nothing.
+    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
+    (tmp_path / "text.tar").write_text("nothing")
+    _, refused, broken, empty, text, answered = site.manage_all(
+        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
+        ("restore", str(file)),
+        ("restore", str(_broken_tar(file)), "--force"),
+        ("restore", str(_empty_tar(tmp_path)), "--force"),
+        ("restore", str(tmp_path / "text.tar"), "--force"),
+        ("ask", "At how many bar does the valve open?"),
+        fails=[1, 2, 3, 4],
+    )
+    assert "has data already" in refused
+    assert "The database could not be replaced: pg_restore: error" in broken
+    assert "not a backup" in empty
+    assert "cannot be read" in text
+    assert "7 bar" in answered
+    assert len(site.originals()) == 2
+    _, answered = site.manage_all(("restore", str(file), "--force"), ("ask", "At how many bar does the valve open?"))
+    assert site.originals() == originals
+    assert "7 bar" not in answered
+
+    site.lose()
+    assert "1 documents" in site.manage("restore", str(file))
+    assert site.originals() == originals
+    assert (site.data_dir / "secret_key").read_text() == secret
+    assert (site.data_dir / "demo-loaded").exists()
+    code = (
+        "from django.db import DatabaseError\n"
+        "from ragsite.accounts.key_authentication import digest_of\n"
+        "from ragsite.models import ApiKey, AuditEntry\n"
+        f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
+        "try:\n"
+        "    AuditEntry.objects.all().delete()\n"
+        "except DatabaseError as error:\n"
+        "    print(error)\n"
+    )
+    answered, log, told = site.manage_all(("ask", QUESTION), ("export_audit",), ("shell", "-c", code))
+    assert "3450 grams" in answered
+    assert [action for action in ("key.added", "backup.made", "backup.restored") if action in log] == [
+        "key.added",
+        "backup.made",
+        "backup.restored",
+    ]
+    assert "1 key" in told
+    assert "append-only" in told
+
+
+def _broken_tar(file: Path) -> Path:
+    """The backup with half of its database."""
+    broken = file.with_name("broken.tar")
+    with tarfile.open(file) as whole, tarfile.open(broken, "w") as cut:
+        for member in whole:
+            content = whole.extractfile(member)
+            if member.name == "database.dump":
+                member.size //= 2
+            cut.addfile(member, content)
+    return broken
+
+
+def _empty_tar(folder: Path) -> Path:
+    with tarfile.open(folder / "empty.tar", "w"):
+        return folder / "empty.tar"
+
+
+# A restore that is killed at each step in turn, before what is named is done; then what `serve` says.
+KILLED = """
+import json, os, signal, sys
+import django
+django.setup()
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from ragsite.operations import restoring
+from ragsite.management.commands import serve
+
+def killed(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def restore(file, at):
+    if at.startswith("DROP"):
+        drops = lambda execute, sql, *others: killed() if sql.startswith(at) else execute(sql, *others)
+        connection.execute_wrappers.append(drops)
+    elif at == "COMMIT":
+        read = restoring.subprocess.run
+        restoring.subprocess.run = lambda *given, **named: (read(*given, **named), killed())
+    else:
+        setattr(restoring, at, killed)
+    call_command("restore", file, force=True, verbosity=0)
+
+def begins(*_, **__):
+    raise CommandError("It would start.")
+
+def forked(work, *arguments):
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            work(*arguments)
+        except CommandError as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    status = os.waitpid(child, 0)[1]
+    with os.fdopen(read) as told:
+        return os.WTERMSIG(status), told.read()
+
+serve.ProcessPoolExecutor = begins
+results = []
+for at in json.loads(sys.argv[2]):
+    ended, _ = forked(restore, sys.argv[1], at)
+    results.append((at, ended, forked(call_command, "serve", "--port", "0")[1]))
+print("RESULTS", json.dumps(results))
+"""
+
+STEPS = ["COMMIT", "_replace_files", "migrate", "DROP TABLE public.ragsite_unfinished_restore"]
+
+
+def test_a_restore_that_is_killed_changes_nothing_or_is_finished_by_the_next(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "site.tar"
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
+    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
+    site.manage_all(
+        ("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"),
+        ("backup", str(file)),
+        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
+    )
+
+    def kill(steps: list[str]) -> list[tuple[str, int, str]]:
+        output = site._run(["-c", KILLED, str(file), json.dumps(steps)])
+        results: list[tuple[str, int, str]] = json.loads(output.partition("RESULTS ")[2])
+        return results
+
+    # What psql was given is not committed: the site is as it was.
+    assert kill(STEPS[:1]) == [["COMMIT", 9, "It would start."]]
+    (answered,) = site.manage_all(("ask", "At how many bar does the valve open?"))
+    assert "7 bar" in answered
+    assert len(site.originals()) == 2
+
+    for at, ended, told in kill(STEPS[1:]):
+        assert ended == 9, at
+        assert told == "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it.", at
+    _, pump, valve = site.manage_all(
+        ("restore", str(file), "--force"), ("ask", QUESTION), ("ask", "At how many bar does the valve open?")
+    )
+    assert "3450 grams" in pump
+    assert "7 bar" not in valve
+    assert len(site.originals()) == 1

@@ -1,0 +1,85 @@
+"""Where the code is in a text, whole or still being written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.answering.code_spans import blank_code, context, find_code, settled
+
+MARKDOWN = st.text(alphabet="a `~\n->[1]", max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("plain [1]", []),
+        ("Use `values[0]` or `a`.", ["`values[0]`", "`a`"]),
+        ("Use ``a ` b`` now", ["``a ` b``"]),
+        ("A stray ` in a line. [1]", []),
+        ("Not `over\n\na paragraph`", []),
+        ("But `over\na line`", ["`over\na line`"]),
+        ("- one `\n- two ` [1]", []),
+        ("So:\n```sh\nrun[1]\n```\nDone", ["```sh\nrun[1]\n```"]),
+        ("```\n~~~\n```", ["```\n~~~\n```"]),
+        ("````\n```\n````\n[1]", ["````\n```\n````"]),
+        ("~~~ `x`\na\n~~~\nb", ["~~~ `x`\na\n~~~"]),
+        ("```\nopen [1]", ["```\nopen [1]"]),
+        ("```sh\na\n``` b\n", ["```sh\na\n``` b\n"]),
+        ("```in``` a line", ["```in```"]),
+        ("- ```\n  a[1]\n  ```\n- b [1]", ["```\n  a[1]\n  ```"]),
+        ("> ```\n> a\n> ```\nb", ["```\n> a\n> ```"]),
+        ("A ` stray\n```\ncode\n```\nand `", ["```\ncode\n```"]),
+    ],
+)
+def test_code_stands_between_fences_and_backticks(text: str, code: list[str]) -> None:
+    assert [text[each.start : each.end] for each in find_code(text)] == code
+    left = blank_code(text)
+    assert len(left) == len(text)
+    assert left.count("\n") == text.count("\n")
+    assert not any(each in left for each in code)
+
+
+def test_a_block_says_its_fence_and_whether_it_ends() -> None:
+    assert [(each.fence, each.is_open) for each in find_code("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
+        ("", False),
+        ("~~~~", False),
+        ("```", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("The pump ", "The pump "),
+        ("Use `val", "Use "),
+        ("Use `a`", "Use "),
+        ("Use `a` ", "Use `a` "),
+        ("A ` stray.\n\nNext", "A ` stray.\n\nNext"),
+        ("So:\n```s", "So:\n"),
+        ("```sh\nrun\nval", "```sh\nrun\n"),
+        ("```\na\n```\nb", "```\na\n```\nb"),
+    ],
+)
+def test_what_may_still_become_code_is_not_settled(text: str, sure: str) -> None:
+    assert text[: settled(text)] == sure
+
+
+@given(MARKDOWN, st.integers(0, 40))
+def test_what_is_settled_stays_so(text: str, cut: int) -> None:
+    upto = settled(text[:cut])
+    assert blank_code(text[:cut])[:upto] == blank_code(text)[:upto]
+
+
+@given(MARKDOWN, st.integers(0, 40))
+def test_the_context_tells_as_much_as_the_whole(text: str, cut: int) -> None:
+    before = context(text[:cut])
+    assert blank_code(before + text[cut:])[len(before) :] == blank_code(text)[cut:]
+
+
+def test_the_context_of_a_long_answer_is_short() -> None:
+    assert context("```sh\n" + "a line\n" * 1000 + "the last") == "```sh\nthe last"
+    assert context("A paragraph. `a`\n\n" * 1000 + "The `last") == ".`last"
+    assert len(context("A long paragraph with `code`. " * 1000)) == 1
+    assert len(context("A stray ` and words. " + "word " * 1000)) == 1

@@ -1,0 +1,147 @@
+"""The one decision on refusal, and the place of a passage that is nearest to a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.answering.evidence import Evidence, nearest_unit, weigh
+from chat.types import ContextSource
+from retrieval import conf
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.index.closeness import Calibration
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
+from tests.support.contexts import source
+
+SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1, across_languages=True)
+
+
+def trace(found: Mapping[int, tuple[float | None, float | None]]) -> SearchTrace:
+    """A search that found these passages: by chunk id the cosine and the share of the question's words."""
+    candidates = tuple(
+        Candidate(
+            pk,
+            1.0,
+            {} if cosine is None else {Retriever.VECTOR: RetrieverScore(rank=1, score=cosine)},
+            word_share=share,
+        )
+        for pk, (cosine, share) in found.items()
+    )
+    return SearchTrace(
+        question="weight of the pump",
+        query="weight of the pump",
+        query_class=QueryClass.DEFAULT,
+        rule="",
+        search_method="zscore",
+        profile="",
+        weights=RetrieverWeights(0.5, 0.5),
+        depth=50,
+        top_k=8,
+        rrf_k=60,
+        score_threshold=None,
+        retrievers=(),
+        rerank=None,
+        reformulation=None,
+        candidates=candidates,
+        timings_ms={},
+    )
+
+
+def weighed(cosine: float | None, share: float | None) -> Evidence:
+    return weigh(trace({1: (cosine, share)}), [source("The pump is green.")], SCALE)
+
+
+def test_a_near_passage_with_the_questions_words_is_answerable_and_a_far_one_is_hopeless() -> None:
+    assert weighed(0.6, 1.0).is_answerable
+    far = weighed(0.1, 0.0)
+    assert far.is_hopeless
+    assert not far.is_answerable
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
+def test_nearer_passages_and_more_words_never_lower_the_confidence(
+    first: float, second: float, some: float, other: float
+) -> None:
+    low = weighed(min(first, second), min(some, other))
+    high = weighed(max(first, second), max(some, other))
+    assert 0 <= low.probability <= high.probability <= 1
+
+
+def test_the_best_of_the_sources_counts_on_each_number() -> None:
+    both = [source("One.", marker=1), source("Two.", marker=2)]
+    evidence = weigh(trace({1: (0.6, 0.1), 2: (0.2, 0.9)}), both, SCALE)
+    assert evidence.features == pytest.approx({"closeness": 1.0, "coverage": 0.9})
+    assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
+
+
+@pytest.mark.parametrize(("cosine", "calibration"), [(None, SCALE), (0.6, None)])
+def test_without_vectors_or_a_calibration_words_alone_decide(
+    cosine: float | None, calibration: Calibration | None
+) -> None:
+    evidence = weigh(trace({1: (cosine, 1.0)}), [source("The pump.")], calibration)
+    assert evidence.by_words
+    assert evidence.is_answerable
+    assert "closeness" not in evidence.features
+    nothing = weigh(trace({1: (cosine, 0.0)}), [source("The pump.")], calibration)
+    assert not nothing.is_answerable
+    assert not nothing.is_hopeless
+
+
+def test_where_keyword_search_did_not_answer_the_words_of_the_passage_are_compared() -> None:
+    assert weighed(0.6, None).features["coverage"] == pytest.approx(0.5)
+
+
+def test_a_passage_in_another_language_needs_no_common_words() -> None:
+    dutch = source("De bezoekuren van de afdeling zijn van twee tot drie uur in de middag.")
+    asked = replace(trace({1: (0.44, 0.0)}), query="Wat zijn de tijden van het bezoek aan de kinderen?")
+    assert not weigh(asked, [dutch], SCALE).is_answerable
+    english = replace(asked, query="When may I visit the ward, and what are the hours?")
+    assert weigh(english, [dutch], SCALE).is_answerable
+    far = replace(trace({1: (0.28, 0.0)}), query=english.query)
+    assert not weigh(far, [dutch], SCALE).is_answerable
+
+
+def test_no_sources_no_confidence() -> None:
+    assert weigh(trace({}), [], SCALE).probability == 0.0
+
+
+def nearest(question: str, found: ContextSource) -> str:
+    unit = nearest_unit(question, found)
+    return unit.text if unit is not None else ""
+
+
+def test_the_unit_with_most_of_the_questions_words_is_nearest() -> None:
+    text = "The pump is green.\n\nThe pump weighs four kilos. It is sold in Utrecht.\n"
+    assert nearest("Where is the pump sold?", source(text)) == "It is sold in Utrecht."
+    assert nearest("How much does the pump weigh?", source(text)) == "The pump weighs four kilos."
+
+
+def test_of_units_that_hold_the_same_words_the_nearest_in_meaning_is_taken() -> None:
+    text = "# Pump\n\nThe pump is green. It weighs four kilos. It is sold in Utrecht.\n"
+    assert nearest("How heavy is the pump?", source(text)) == "It weighs four kilos."
+    assert nearest("Hoe zwaar is hij?", source("It is green. It weighs four kilos.")) == "It weighs four kilos."
+
+
+def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(texts: Sequence[str]) -> None:
+        raise EmbeddingFailed("down")
+
+    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
+    assert nearest("pump", source("A pump. A pump again.")) == "A pump."
+    assert "does not answer" in caplog.text
+
+
+def test_only_the_best_passage_of_a_source_is_looked_at() -> None:
+    text = "The pump weighs 3450 g.\n\nThe pump is green.\n"
+    assert nearest("What does the pump weigh?", source(text, passage=(25, 43))) == "The pump is green."
+
+
+def test_a_passage_without_words_has_no_nearest_place() -> None:
+    assert nearest_unit("pump", source("---")) is None

@@ -1,0 +1,199 @@
+"""XLSX and ODS: tables wherever they stand on a sheet, with the values that a reader sees."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from collections.abc import Callable
+
+import openpyxl
+import pytest
+
+from retrieval.documents.extraction import extract
+from retrieval.documents.extraction.sheets import Cell, Sheet, show_value, write_sheets
+from retrieval.exceptions import DocumentRejected
+from retrieval.models.left_out import tell
+from retrieval.tables.table_reading import read_tables
+from retrieval.text.chunking import chunk
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
+
+PRICES = """# Prices
+
+Valid in 2026
+
+## Pump list
+
+Article: MX-1; Category: Pumps; Weight (kg): 12.345; Price: € 1250.00; In stock: 2026-01-03; Margin: 21%
+Article: MX-2; Category: Pumps; Weight (kg): 2,5 kg; Price: € 990.50; In stock: 2025-05-01; Margin: 5%
+
+Total · Price € 2240.50
+
+# Quarters
+
+Region: North; 2024 H1: 1; 2024 H2: 2; 2025 H1: 3; 2025 H2: 4
+"""
+ODS_NAMES = (
+    'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
+)
+
+
+def saved(workbook: openpyxl.Workbook) -> bytes:
+    out = io.BytesIO()
+    workbook.save(out)
+    return out.getvalue()
+
+
+def prices() -> openpyxl.Workbook:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Prices"
+    sheet["A1"], sheet["A2"] = "Valid in 2026", "Pump list"
+    sheet.merge_cells("A1:F1")
+    sheet.append(["Article", "Category", "Weight (kg)", "Price", "In stock", "Margin"])
+    sheet.append(["MX-1", "Pumps", 12.345, 1250, dt.date(2026, 1, 3), 0.21])
+    sheet.append(["MX-2", None, "2,5 kg", 990.5, dt.datetime(2025, 5, 1), 0.05])
+    sheet.append(["Total", None, None, 2240.5])
+    sheet.merge_cells("B4:B5")
+    for row in (4, 5, 6):
+        sheet.cell(row, 4).number_format = "[$€-413] #,##0.00"
+        sheet.cell(row, 6).number_format = "0%"
+    quarters = workbook.create_sheet("Quarters")
+    quarters.append(["Region", "2024", None, "2025"])
+    quarters.append([None, "H1", "H2", "H1", "H2"])
+    quarters.append(["North", 1, 2, 3, 4])
+    quarters.merge_cells("B1:C1")
+    quarters.merge_cells("D1:E1")
+    return workbook
+
+
+def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
+    extracted = extract(saved(prices()), "prices.xlsx")
+    assert extracted.text == PRICES
+    assert [section.title for section in extracted.sections] == ["Prices", "Pump list", "Quarters"]
+    assert extracted.left_out == ()
+    table, quarters = read_tables(extracted)
+    assert table.caption == "Prices › Pump list"
+    assert [(column.kind, column.unit) for column in table.columns[2:]] == [
+        ("text", ""), ("number", "eur"), ("date", ""), ("number", "%"),
+    ]  # fmt: skip
+    # The point of 12.345 is a decimal one, whatever a comma in another cell means; and the total is no row.
+    assert [row.values[3:] for row in table.rows] == [(1250.0, "2026-01-03", 21.0), (990.5, "2025-05-01", 5.0)]
+    assert [extracted.text[start:end] for start, end in table.rows[1].cells][:2] == ["MX-2", "Pumps"]
+    assert [column.name for column in quarters.columns] == ["Region", "2024 H1", "2024 H2", "2025 H1", "2025 H2"]
+
+
+def test_rows_are_cited_by_their_sheet_however_small_it_is() -> None:
+    chunks = chunk(extract(saved(prices()), "prices.xlsx"), lambda texts: [len(text) // 4 for text in texts], 300)
+    assert [each.heading_path for each in chunks] == [("Prices",), ("Prices", "Pump list"), ("Quarters",)]
+
+
+def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
+    workbook = prices()
+    workbook.create_sheet("Salaries").append(["secret"])
+    workbook["Salaries"].sheet_state = "hidden"
+    workbook["Prices"]["D6"] = "=SUM(D4:D5)"
+    extracted = extract(saved(workbook), "prices.xlsx")
+    assert "secret" not in extracted.text
+    assert tell((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
+        "Hidden sheets were not read: Salaries. "
+        "1 formula has no value in the file: open it in its program, save it and upload it."
+    )
+
+
+def sheet(*rows: str) -> ExtractedText:
+    """A sheet whose cells stand between bars; those of digits are values."""
+    cells = {
+        number: {at: Cell(words, words.isdigit()) for at, words in enumerate(row.split("|")) if words}
+        for number, row in enumerate(rows)
+    }
+    return write_sheets([Sheet("Sheet1", {n: c for n, c in cells.items() if c})], "a", "", "A", ExtractionLimits())
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        # Two tables beside each other, and one below them.
+        (["a|b||c|d", "1|2||3|4", "", "e|f", "5|6"], "a: 1; b: 2\n\nc: 3; d: 4\n\ne: 5; f: 6\n"),
+        # An empty row inside of a table.
+        (["name|kg", "x|1", "", "y|2", "z|3"], "name: x; kg: 1\nname: y; kg: 2\nname: z; kg: 3\n"),
+        # Words above a table, with an empty row between.
+        (["Stock", "", "name|kg", "x|1"], "## Stock\n\nname: x; kg: 1\n"),
+        # A form, and notes.
+        (["Name:|Ann", "Phone:|555", "", "Call before noon"], "Name: Ann\n\nPhone: 555\n\nCall before noon\n"),
+        # Without names of columns, and with two that are the same.
+        (["1|2", "3|4"], "column 1: 1; column 2: 2\ncolumn 1: 3; column 2: 4\n"),
+        (["name|kg|kg", "x|1|2"], "name: x; kg: 1; kg (2): 2\n"),
+    ],
+)
+def test_tables_are_told_from_what_stands_around_them(rows: list[str], text: str) -> None:
+    assert sheet(*rows).text == text
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "words"),
+    [
+        (1234.5, "General", "1234.5"),
+        (0.1 + 0.2, "General", "0.3"),
+        (0.00001234, "General", "0.00001234"),
+        (1234.5, '_-* #,##0.00\\ "€"_-;-* #,##0.00', "1234.50 €"),
+        (1234.567, "$#,##0.00", "$ 1234.567"),
+        (3.4, '0.0" kg"', "3.4 kg"),
+        (0.125, "0.0%", "12.5%"),
+        (1e21, "0", "1000000000000000000000"),
+        (dt.time(9, 30), "hh:mm", "09:30"),
+        (dt.timedelta(hours=26, minutes=5), "[h]:mm", "26:05"),
+        (dt.datetime(2026, 3, 4, 9, 30), "", "2026-03-04 09:30"),
+        (True, "General", "TRUE"),
+    ],
+)
+def test_a_value_is_written_as_its_format_says(value: object, number_format: str, words: str) -> None:
+    assert show_value(value, number_format) == words
+
+
+def ods(rows: str, *, more: str = "") -> str:
+    return (
+        f'<office:document-content {ODS_NAMES}><office:automatic-styles><style:style style:name="h" '
+        'style:family="table"><style:table-properties table:display="false"/></style:style></office:automatic-styles>'
+        f'<office:body><office:spreadsheet><table:table table:name="Stock">{rows}</table:table>{more}'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+
+
+def cell(words: str, attributes: str = "") -> str:
+    return f"<table:table-cell {attributes}><text:p>{words}</text:p></table:table-cell>"
+
+
+def row(*cells: str) -> str:
+    return f"<table:table-row>{''.join(cells)}</table:table-row>"
+
+
+def test_an_opendocument_sheet_is_read_by_its_values(make_zip: Callable[[dict[str, bytes]], bytes]) -> None:
+    money = 'office:value-type="currency" office:currency="EUR" office:value="1234.5"'
+    rows = (
+        row(cell("Name"), cell("Price"), cell("Since"))
+        + row(
+            cell("Pump"),
+            cell("1.234,50 €", money),
+            cell("3-1-26", 'office:value-type="date" office:date-value="2026-01-03"'),
+        )
+        + '<table:table-row table:number-rows-repeated="1048570"><table:table-cell '
+        'table:number-columns-repeated="16384"/></table:table-row>'
+    )
+    hidden = f'<table:table table:name="Old" table:style-name="h">{row(cell("secret"))}</table:table>'
+    files = {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet"}
+    data = make_zip(files | {"content.xml": ods(rows, more=hidden).encode()})
+    extracted = extract(data, "stock.ods")
+    assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
+    assert (
+        tell((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        == "Hidden sheets were not read: Old."
+    )
+    repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
+    with pytest.raises(DocumentRejected, match="holds more than 1,000,000 cells"):
+        extract(make_zip(files | {"content.xml": ods(repeated).encode()}), "stock.ods")
+    manifest = {"META-INF/manifest.xml": b"<manifest><encryption-data/></manifest>"}
+    with pytest.raises(DocumentRejected, match="stock.ods is password-protected"):
+        extract(make_zip(files | manifest | {"content.xml": b"\x9d\x01"}), "stock.ods")

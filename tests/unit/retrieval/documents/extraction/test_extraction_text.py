@@ -1,0 +1,210 @@
+"""Markdown, plain text, reStructuredText, tables, source code: what is marked where."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.documents.extraction import ExtractedText, extract
+from retrieval.text.titles import derive_title, plain_title
+
+
+def outline(extracted: ExtractedText) -> list[tuple[int, str, str]]:
+    """Level, title, and the line that the mark points to."""
+    return [
+        (section.level, section.title, extracted.text[section.start :].split("\n", 1)[0])
+        for section in extracted.sections
+    ]
+
+
+def blocks(extracted: ExtractedText) -> list[str]:
+    return [extracted.text[span.start : span.end] for span in extracted.protected]
+
+
+def test_markdown_headings_stand_at_their_offsets_and_fences_hold_none() -> None:
+    source = (
+        "# Café *menu*\n\nText.\n\n```sh\n# not a heading\n```\n\n"
+        "## `addVar` {#add}\n\n> # quoted\n\nSub\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
+    extracted = extract(source.encode(), "menu.md")
+    assert extracted.text == source
+    assert extracted.media_type == "text/markdown"
+    assert outline(extracted) == [
+        (1, "Café menu", "# Café *menu*"),
+        (2, "addVar", "## `addVar` {#add}"),
+        (2, "Sub", "Sub"),
+    ]
+    assert blocks(extracted) == ["```sh\n# not a heading\n```", "| a | b |\n|---|---|\n| 1 | 2 |"]
+    assert extracted.title == "Café menu"
+
+
+def test_front_matter_gives_title_and_metadata_and_is_no_heading() -> None:
+    source = '---\ntitle: "Visiting: hours"\nlang: nl\ntags:\n  - a\nlast: one\n---\n# Heading\n\nText.\n'
+    extracted = extract(source.encode(), "a.md")
+    assert extracted.title == "Visiting: hours"
+    assert extracted.metadata == {"title": "Visiting: hours", "lang": "nl", "last": "one"}
+    assert extracted.language_hint == "nl"
+    assert outline(extracted) == [(1, "Heading", "# Heading")]
+    assert extracted.text == source
+
+
+def test_the_last_line_of_front_matter_is_no_heading() -> None:
+    assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == ()
+
+
+def test_line_ends_and_control_characters_are_gone_before_offsets_are_counted() -> None:
+    extracted = extract("# A\r\n\r\nx\x00y\u200bz\r\r## Cafe\u0301\u2028end".encode(), "a.md")
+    assert extracted.text == "# A\n\nxyz\n\n## Caf\u00e9\nend"
+    assert [section.start for section in extracted.sections] == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        ("`foo_bar()` and *x*", "foo_bar() and x"),
+        (r".initial(self, \*args, **kwargs)", ".initial(self, *args, **kwargs)"),
+        ("[Link](http://x/y) __b__ snake_case_name", "Link b snake_case_name"),
+        (":class:`~django.db.Model` use", "django.db.Model use"),
+        ("A <a name='x'></a> B ##", "A B"),
+    ],
+)
+def test_titles_lose_markup_only(source: str, title: str) -> None:
+    assert plain_title(source) == title
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("05-debug-panel.html", "Debug panel"), ("README.md", "README"), ("2024.txt", "2024"), ("a_b.txt", "A b")],
+)
+def test_a_files_name_becomes_a_title(name: str, title: str) -> None:
+    assert derive_title(name) == title
+
+
+RST = """.. _top:
+
+=====
+Title
+=====
+
+Intro::
+
+    Not a heading
+    =============
+
+.. code-block:: python
+
+    x = 1
+
+    y = 2
+
+Not code.
+
+.. _below:
+
+Second
+======
+
+Sub ``lit``
+-----------
+
+===== =====
+A     B
+===== =====
+1     2
+===== =====
+
+After.
+"""
+
+
+def test_restructuredtext_levels_follow_first_use_of_adornments() -> None:
+    extracted = extract(RST.encode(), "a.txt")
+    assert extracted.media_type == "text/x-rst"
+    assert extracted.text == RST
+    assert [(section.level, section.title) for section in extracted.sections] == [
+        (1, "Title"),
+        (2, "Second"),
+        (3, "Sub lit"),
+    ]
+    assert outline(extracted)[1][2] == ".. _below:"
+    assert blocks(extracted) == [
+        "    Not a heading\n    =============",
+        ".. code-block:: python\n\n    x = 1\n\n    y = 2",
+        "===== =====\nA     B\n===== =====\n1     2\n===== =====",
+    ]
+
+
+def test_plain_text_headings_must_agree_with_each_other() -> None:
+    counted = "FOLDER\n\n1. First part\n\nText here.\n\n1.1 Detail\n\nMore.\n\n2. Second part\n\nEnd.\n"
+    extracted = extract(counted.encode(), "01-folder.txt")
+    assert [(section.level, section.title) for section in extracted.sections] == [
+        (1, "1. First part"),
+        (2, "1.1 Detail"),
+        (1, "2. Second part"),
+    ]
+    assert extracted.title == "Folder"
+    assert extract(counted.removeprefix("FOLDER\n\n").encode(), "01-folder.txt").title == "Folder"
+    broken = counted.replace("2. Second", "7. Second")
+    assert extract(broken.encode(), "a.txt").sections == ()
+    assert extract(b"ONE LOUD LINE\n\nand some text.\n", "a.txt").sections == ()
+    assert [section.title for section in extract(b"PART A\n\ntext\n\nPART B\n\ntext\n", "a.txt").sections] == [
+        "PART A",
+        "PART B",
+    ]
+
+
+def test_each_row_of_a_table_names_its_columns() -> None:
+    source = 'sku;name;note\nA-1;"Pump; big";"two\nlines"\nA-2;Seal;\n'
+    extracted = extract(source.encode(), "parts.csv")
+    assert blocks(extracted) == ["sku: A-1; name: Pump; big; note: two lines", "sku: A-2; name: Seal"]
+    assert extracted.text == "\n".join(blocks(extracted)) + "\n"
+    assert extracted.metadata["columns"] == "sku, name, note"
+
+
+def test_a_table_without_header_counts_its_columns() -> None:
+    extracted = extract(b"1,2.5\n3,4.5\n", "n.csv")
+    assert blocks(extracted) == ["column 1: 1; column 2: 2.5", "column 1: 3; column 2: 4.5"]
+
+
+def test_tabs_separate_tsv_even_where_commas_abound() -> None:
+    extracted = extract(b"a\tb\nx, y, z\tw, v, u\n", "t.tsv")
+    assert blocks(extracted) == ["a: x, y, z; b: w, v, u"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        (
+            "a.py",
+            'import x\n\n@deco\nclass A:\n    """Doc\n    def no(): ...\n    """\n\n'
+            "    async def b(self):\n        def c(): ...\n\ndef d(): ...\n",
+            [(1, "A", "@deco"), (2, "b", "    async def b(self):"), (1, "d", "def d(): ...")],
+        ),
+        (
+            "a.ts",
+            "export class A {}\nexport const f = async (x) => {\n}\nfunction g() {}\n",
+            [(1, "A", "export class A {}"), (1, "f", "export const f = async (x) => {"), (1, "g", "function g() {}")],
+        ),
+        ("a.go", "package x\n\n// Run runs.\nfunc (s *S) Run() {\n}\n", [(1, "Run", "// Run runs.")]),
+        (
+            "A.java",
+            "public class A {\n    public static int add(int a) {\n        return add(1);\n    }\n}\n",
+            [(1, "A", "public class A {"), (2, "add", "    public static int add(int a) {")],
+        ),
+        ("a.c", "int main(void) {\n  return f(1);\n}\n", [(1, "main", "int main(void) {")]),
+        ("a.sql", "CREATE TABLE IF NOT EXISTS t (a int);\n", [(1, "t", "CREATE TABLE IF NOT EXISTS t (a int);")]),
+        ("a.toml", "[tool.x]\na = 1\n", [(1, "tool.x", "[tool.x]")]),
+        ("a.sh", "run() {\n  echo\n}\n", [(1, "run", "run() {")]),
+    ],
+)
+def test_source_code_has_a_section_for_each_definition(
+    name: str, source: str, expected: list[tuple[int, str, str]]
+) -> None:
+    extracted = extract(source.encode(), name)
+    assert outline(extracted) == expected
+    assert extracted.text == source
+    assert extracted.title == name
+
+
+def test_json_lines_are_kept_whole_and_json_is_text_as_it_is() -> None:
+    assert blocks(extract(b'{"a": 1}\n{"b": 2}\n', "x.jsonl")) == ['{"a": 1}', '{"b": 2}']
+    assert extract(b'{"a": [1, 2]}', "x.json").text == '{"a": [1, 2]}'

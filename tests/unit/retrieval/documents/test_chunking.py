@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from retrieval.documents.extraction import ExtractedText, Page, Section, Span, extract
+from retrieval.text.chunking import (
+    MAX_CONTEXT_CHARS,
+    SPECIAL_TOKENS,
+    TextChunk,
+    chunk,
+    content_hash,
+    embedding_text,
+    heading_context,
+)
+
+
+def count_words(texts: Sequence[str]) -> list[int]:
+    """Words and marks, long words by their length: a stand-in for word pieces, and additive as they are."""
+    return [sum((len(word) + 7) // 8 for word in re.findall(r"\w+|[^\w\s]", text)) for text in texts]
+
+
+def count_pairs(texts: Sequence[str]) -> list[int]:
+    """A count that is not additive: two texts joined cost more than both alone."""
+    return [count + count // 20 for count in count_words(texts)]
+
+
+def markdown(source: str) -> ExtractedText:
+    return extract(source.encode(), "a.md")
+
+
+def path_at(extracted: ExtractedText, offset: int) -> tuple[str, ...]:
+    """The heading path at an offset, computed anew from the marks."""
+    path: list[tuple[int, str]] = []
+    for section in extracted.sections:
+        if section.start > offset:
+            break
+        path = [part for part in path if part[0] < section.level] + [(section.level, section.title)]
+    return tuple(title for _, title in path)
+
+
+def check(extracted: ExtractedText, chunks: list[TextChunk], budget: int, count: object = count_words) -> None:
+    """All that holds for any text and any budget."""
+    assert callable(count)
+    text = extracted.text
+    covered = [False] * len(text)
+    for ordinal, passage in enumerate(chunks):
+        assert passage.ordinal == ordinal
+        assert passage.text == text[passage.start : passage.end]
+        assert passage.text.strip()
+        assert passage.text == passage.text.rstrip()
+        covered[passage.start : passage.end] = [True] * (passage.end - passage.start)
+        room = budget - SPECIAL_TOKENS
+        context = heading_context(extracted.title, passage.heading_path)
+        body, around = count([passage.text])[0], count([context])[0]
+        assert body + around <= room or body <= max(1, room // 4) or len(passage.text) == 1
+    assert all(covered[at] or char.isspace() for at, char in enumerate(text))
+    for before, after in zip(chunks, chunks[1:], strict=False):
+        assert before.start < after.start
+        assert before.end < after.end
+
+
+HEADINGS = st.integers(1, 4).flatmap(
+    lambda level: st.text("abc ", min_size=1, max_size=12).map(lambda words: f"{'#' * level} h{words}")
+)
+PROSE = st.lists(
+    st.sampled_from(["Alpha beta gamma.", "Delta?", "e.g. epsilon zeta eta theta.", "Dr. Iota", "日本語。文"]),
+    min_size=1,
+    max_size=12,
+).map(" ".join)
+CODE = st.lists(st.sampled_from(["x = 1", "    y = call(x)", "", "# note"]), min_size=1, max_size=15).map(
+    lambda lines: "\n".join(["```", *lines, "```"])
+)
+TABLE = st.integers(1, 12).map(
+    lambda rows: "| a | b |\n|---|---|\n" + "\n".join(f"| {n} | value {n} |" for n in range(rows))
+)
+LONG = st.integers(1, 400).map(lambda size: "QUJD+/" * size)
+SOURCES = st.lists(st.one_of(HEADINGS, PROSE, CODE, TABLE, LONG, st.text(max_size=40)), min_size=1, max_size=14).map(
+    "\n\n".join
+)
+
+
+@settings(max_examples=100)
+@given(source=SOURCES, budget=st.integers(8, 120), overlap=st.sampled_from([0.0, 0.2, 0.5]))
+@example(
+    source="Delta?\n\nDelta?\n\nDelta? Epsilon zeta eta theta iota kappa. Alpha beta gamma. Alpha beta gamma. Delta?",
+    budget=15,
+    overlap=0.5,
+)
+def test_any_markdown_is_covered_within_budget_and_sliced_exactly(source: str, budget: int, overlap: float) -> None:
+    extracted = _extracted(source)
+    if extracted is None:
+        return
+    chunks = chunk(extracted, count_words, budget, overlap)
+    check(extracted, chunks, budget)
+    assert chunks == chunk(extracted, count_words, budget, overlap)
+
+
+@given(source=SOURCES, budget=st.integers(12, 80))
+@example(source="```\nx = call(y)\nx = call(y)\nx = call(y)\nx = call(y)\n```", budget=30)
+def test_the_budget_holds_for_a_tokenizer_that_is_not_additive(source: str, budget: int) -> None:
+    extracted = _extracted(source)
+    if extracted is not None:
+        check(extracted, chunk(extracted, count_pairs, budget, 0.5), budget, count_pairs)
+
+
+@settings(max_examples=200)
+@given(source=SOURCES, budget=st.integers(12, 120))
+def test_heading_paths_hold_for_the_whole_passage(source: str, budget: int) -> None:
+    extracted = _extracted(source)
+    if extracted is None:
+        return
+    for passage in chunk(extracted, count_words, budget):
+        paths = {path_at(extracted, at) for at in range(passage.start, passage.end)}
+        for path in paths:
+            # Only what stands before the first heading, and bare headings above, may lie outside.
+            outside = path[: len(passage.heading_path)] != passage.heading_path
+            assert not outside or passage.heading_path[: len(path)] == path
+
+
+@settings(max_examples=200)
+@given(
+    text=st.text("ab .\n", max_size=300),
+    marks=st.lists(st.tuples(st.integers(0, 299), st.integers(1, 3)), max_size=6),
+    spans=st.lists(st.tuples(st.integers(0, 299), st.integers(1, 80)), max_size=5),
+    budget=st.integers(4, 40),
+)
+def test_marks_at_any_offsets_are_survived(
+    text: str, marks: list[tuple[int, int]], spans: list[tuple[int, int]], budget: int
+) -> None:
+    sections = tuple(
+        Section(start, level, f"t{start}") for start, level in sorted(dict(marks).items()) if start < len(text)
+    )
+    protected: list[Span] = []
+    for start, size in sorted(spans):
+        if start + size <= len(text) and (not protected or protected[-1].end <= start):
+            protected.append(Span(start, start + size))
+    extracted = ExtractedText(text, "text/plain", "t", sections, (), tuple(protected))
+    check(extracted, chunk(extracted, count_words, budget), budget)
+
+
+def _extracted(source: str) -> ExtractedText | None:
+    from retrieval.exceptions import DocumentRejected
+
+    try:
+        return markdown(source)
+    except DocumentRejected:
+        return None
+
+
+SENTENCES = " ".join(f"Sentence number {n} says something of note." for n in range(40))
+
+
+def test_prose_is_cut_at_sentence_ends_with_about_a_fifth_of_overlap() -> None:
+    chunks = chunk(markdown(f"# T\n\n{SENTENCES}"), count_words, 80)
+    assert len(chunks) > 3
+    for before, after in zip(chunks, chunks[1:], strict=False):
+        assert before.text.endswith(".")
+        assert after.text.startswith("Sentence")
+        shared = count_words([before.text[after.start - before.start :]])[0]
+        assert 0.1 * 78 <= shared <= 0.2 * 78
+    assert max(sizes := count_words([passage.text for passage in chunks])) < 1.5 * min(sizes)
+
+
+def test_no_overlap_when_none_is_asked() -> None:
+    chunks = chunk(markdown(f"# T\n\n{SENTENCES}"), count_words, 80, 0)
+    assert all(before.end <= after.start for before, after in zip(chunks, chunks[1:], strict=False))
+
+
+def test_sections_do_not_share_text() -> None:
+    chunks = chunk(markdown(f"# One\n\n{SENTENCES}\n\n# Two\n\n{SENTENCES}"), count_words, 80)
+    border = next(passage.start for passage in chunks if passage.heading_path == ("Two",))
+    assert all(passage.end <= border for passage in chunks if passage.heading_path == ("One",))
+    assert {passage.heading_path for passage in chunks} == {("One",), ("Two",)}
+
+
+def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not() -> None:
+    fits = "```\n" + "\n".join(f"line_{n} = value" for n in range(12)) + "\n```"
+    long = "```\n" + "\n".join(f"row_{n} = value" for n in range(60)) + "\n```"
+    chunks = chunk(markdown(f"# T\n\n{SENTENCES[:300]}\n\n{fits}\n\n{SENTENCES[:300]}\n\n{long}\n"), count_words, 80)
+    assert sum(fits in passage.text for passage in chunks) == 1
+    parts = [passage.text for passage in chunks if "row_" in passage.text]
+    assert len(parts) > 2
+    for part in parts:
+        assert all(re.fullmatch(r"row_\d+ = value", line) for line in part.split("\n") if line.startswith("row_"))
+    assert sum(part.count("row_7 = value") for part in parts) == 1
+
+
+def test_a_large_block_of_long_lines_breaks_at_no_other_place() -> None:
+    lines = [" ".join(f"w{n}x{at}" for at in range(45)) for n in range(6)]
+    chunks = chunk(markdown("```\n" + "\n".join(lines) + "\n```\n"), count_words, 80)
+    assert all(line in lines or line == "```" for passage in chunks for line in passage.text.split("\n"))
+
+
+def test_a_block_is_not_parted_from_the_line_that_introduces_it() -> None:
+    filler = " ".join(["Words fill this up here."] * 9)
+    source = f"# T\n\n{filler}\n\nRun it like so:\n\n```\nmake run all of it now please\n```\n\n{filler}\n"
+    (holder,) = [passage for passage in chunk(markdown(source), count_words, 70, 0) if "make run" in passage.text]
+    assert "Run it like so:" in holder.text
+
+
+def test_rows_are_never_cut_and_never_repeated() -> None:
+    rows = "a,b\n" + "\n".join(f"key {n},value {n}" for n in range(50))
+    extracted = extract(rows.encode(), "t.csv")
+    chunks = chunk(extracted, count_words, 60)
+    assert sum(len(passage.text.split("\n")) for passage in chunks) == 50
+    assert all(
+        re.fullmatch(r"a: key \d+; b: value \d+", line) for passage in chunks for line in passage.text.split("\n")
+    )
+
+
+def test_small_siblings_are_joined_under_their_parent_and_large_ones_not() -> None:
+    small = markdown("# Top\n\nIntro words.\n\n## A\n\nShort.\n\n## B\n\nShort too.\n")
+    (joined,) = chunk(small, count_words, 200)
+    assert joined.heading_path == ("Top",)
+    large = markdown(f"# Top\n\n## A\n\n{SENTENCES[:400]}\n\n## B\n\n{SENTENCES[:400]}\n")
+    assert [passage.heading_path for passage in chunk(large, count_words, 200)] == [("Top", "A"), ("Top", "B")]
+    assert chunk(large, count_words, 200)[0].text.startswith("# Top\n\n## A")
+
+
+def test_top_level_sections_are_not_joined() -> None:
+    source = "".join(f"# H{n}\n\n{SENTENCES[:200]}\n\n" for n in range(3))
+    assert [passage.heading_path for passage in chunk(markdown(source), count_words, 256)] == [
+        ("H0",),
+        ("H1",),
+        ("H2",),
+    ]
+
+
+def test_an_unbroken_line_is_cut_hard() -> None:
+    extracted = ExtractedText("x" * 5_000_00, "text/plain", "t")
+    chunks = chunk(extracted, lambda texts: [1] * len(texts), 256)
+    assert max(len(passage.text) for passage in chunks) <= 16 * 256
+    assert "".join(passage.text for passage in chunks) == extracted.text
+
+
+def test_the_page_is_the_one_the_passage_starts_on() -> None:
+    text = "One two three.\n\nFour five six.\n"
+    extracted = ExtractedText(text, "application/pdf", "t", (), (Page(1, 0, 14), Page(2, 16, 30)))
+    assert [passage.page for passage in chunk(extracted, count_words, 9, 0)] == [1, 2]
+
+
+def test_nothing_to_cut_and_nothing_to_cut_with() -> None:
+    assert chunk(ExtractedText(" \n ", "text/plain", "t"), count_words, 50) == []
+    for budget, overlap in ((2, 0.2), (50, 1.0), (50, -0.1)):
+        with pytest.raises(ValueError, match="budget must exceed"):
+            chunk(ExtractedText("x", "text/plain", "t"), count_words, budget, overlap)
+
+
+def test_the_context_names_title_and_headings_once_within_its_length() -> None:
+    assert heading_context("Guide", ["guide", "Setup"]) == "Guide > Setup"
+    assert heading_context("", []) == ""
+    assert embedding_text("Guide", ["Setup"], "x") == "Guide > Setup\nx"
+    assert embedding_text("", [], "x") == "x"
+    long = heading_context("Guide", ["m" * 90, "n" * 90, "Last one"])
+    assert long == f"Guide > {'n' * 90} > Last one"
+    assert len(heading_context("T" * 500, ["h" * 500])) <= MAX_CONTEXT_CHARS
+
+
+def test_the_hash_ignores_white_space_and_sees_words_and_headings() -> None:
+    assert content_hash("a  b\n", ["H"]) == content_hash("a b", ["H"])
+    assert (
+        len(
+            {content_hash("a b", ["H"]), content_hash("ab", ["H"]), content_hash("a b", ["G"]), content_hash("a b", [])}
+        )
+        == 4
+    )
+
+
+def test_rows_of_a_catalogue_are_passages_of_their_own() -> None:
+    rows = "\n".join(
+        f"P-{n:03},circulation pump number {n} for cold and hot drinking water,bronze and steel,{n} bar at most,G 1 1/2"
+        for n in range(9)
+    )
+    extracted = extract(f"sku,name,material,pressure,thread\n{rows}\n".encode(), "catalogue.csv")
+    chunks = chunk(extracted, count_words, 256)
+    assert [piece.text.split(";")[0] for piece in chunks] == [f"sku: P-{n:03}" for n in range(9)]
+
+
+def test_rows_of_bare_numbers_stay_together() -> None:
+    rows = "\n".join(f"{n},{n * n}" for n in range(20))
+    assert len(chunk(extract(f"n,square\n{rows}\n".encode(), "squares.csv"), count_words, 256)) == 1
+
+
+def test_entries_of_a_glossary_are_passages_of_their_own() -> None:
+    rows = [f"| {name} | What is meant by it in so many words. |" for name in ("Draft", "Gate", "Judge", "Lease")]
+    table = "| Term | Meaning |\n|---|---|\n" + "\n".join(rows)
+    items = [f"- {name}: what is meant by it in so many words.\n  And more of it." for name in ("AB", "CD", "EF", "GH")]
+    extracted = markdown(
+        "# Manual\n\n## Words\n\nWords that we use.\n\n" + table + "\n\nThat is all.\n\n"
+        "## Abbreviations\n\n" + "\n".join(items) + "\n\n## Advice\n\n" + "\n".join(items) + "\n"
+    )
+    chunks = chunk(extracted, count_words, 200)
+    check(extracted, chunks, 200)
+    texts = [passage.text for passage in chunks]
+    assert "| Term | Meaning |\n|---|---|\n" + rows[0] in texts
+    assert set(rows[1:]) <= set(texts)
+    assert all(texts.count(item) == 1 for item in items)
+    # Under a heading that promises none, a list stays together.
+    assert "\n".join(items) in texts[-1]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| {n} | 12 | 7.5 | none |",
+        "| Part {n}00 | A thing of brass that is made in many sizes. |",
+        "| Same | It is the same each time round. |",
+    ],
+)
+def test_a_table_of_values_is_no_glossary(row: str) -> None:
+    table = "| A | B |\n|---|---|\n" + "\n".join(row.format(n=number) for number in range(1, 7))
+    assert len(chunk(markdown(f"# Table\n\n{table}\n"), count_words, 300)) == 1

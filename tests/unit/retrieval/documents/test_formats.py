@@ -1,0 +1,86 @@
+"""A format is one module and one registration; everything that depends on formats follows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from retrieval.admin.document_forms import DocumentForm, UploadForm
+from retrieval.documents import formats
+from retrieval.documents.extraction import ExtractionLimits, extract
+from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Document, DocumentText
+from retrieval.viewer.page import page_context
+from tests.support import formats_table
+
+TOY = "tests.unit.retrieval.documents.toy_format"
+TOY_BYTES = b"TOY1wIND UP *here*"
+
+
+@pytest.fixture
+def _toy_format() -> Iterator[None]:
+    with formats.restoring_registry():
+        importlib.import_module(TOY)
+        yield
+    del sys.modules[TOY]
+
+
+@pytest.mark.usefixtures("_toy_format")
+def test_one_registration_is_all_that_a_new_format_needs() -> None:
+    assert formats.detect(TOY_BYTES, "a.bin").kind == "a toy"
+    with pytest.raises(DocumentRejected, match="a.toy is not a toy although its name says so"):
+        formats.detect(b"words", "a.toy")
+    assert extract(TOY_BYTES, "a.toy").text == "# a.toy\n\nWind up *HERE*\n"
+
+    limits = ExtractionLimits()
+    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, within=sandbox_limits(512, 20, limits))
+    assert (extracted.media_type, extracted.title) == ("application/x-toy", "Toy")
+
+    document = Document(source="a.toy", media_type=extracted.media_type)
+    page = page_context(document, DocumentText(text=extracted.text, sections=[], pages=[]), {})
+    assert "<em>HERE</em>" in "".join(page["rendered_parts"])
+    assert not page["is_code"]
+
+    field = UploadForm(user=None)["file"]
+    assert ".toy" in str(field)
+    assert ".toy" in str(DocumentForm()["replacement"])
+    assert str(field.help_text).startswith("TOY, Markdown, HTML")
+    with pytest.raises(DocumentRejected, match=r"a.xls is an old Excel workbook \(.xls\); supported are TOY"):
+        formats.detect(b"words", "a.xls")
+
+
+def test_the_toy_format_is_unknown_without_its_registration() -> None:
+    assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
+    assert ".toy" not in str(UploadForm(user=None)["file"])
+
+
+@pytest.mark.parametrize("media_type", ["", "application/x-unknown"])
+def test_a_document_of_an_unknown_format_is_shown_as_text(media_type: str) -> None:
+    """Not as numbered source code."""
+    page = page_context(Document(source="a.unknown", media_type=media_type), DocumentText(text="A book.\n"), {})
+    assert not page["is_code"]
+    assert [piece.text for part in page["parts"] for piece in part] == ["A book.\n"]
+
+
+def test_no_two_formats_share_an_extension_or_a_media_type() -> None:
+    extensions = [extension for known in formats._formats for extension in known.extensions]
+    media_types = [known.media_type for known in formats.read_formats()]
+    assert len(extensions) == len(set(extensions))
+    assert len(media_types) == len(set(media_types))
+
+
+def test_every_extractor_exists() -> None:
+    for known in formats.read_formats():
+        module, _, function = known.extractor.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_the_page_on_formats_lists_what_is_registered() -> None:
+    page = formats_table.PAGE.read_text()
+    assert formats_table.written(page) == page, "run `python -m tests.support.formats_table`"
+    assert formats_table.table() in page
+    assert formats_table.refused() in page

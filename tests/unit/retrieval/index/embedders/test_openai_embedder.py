@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from retrieval.protocols import TextEmbedder
+
+    Answer = tuple[int, dict[str, str], object]
+
+KEY = "sk-secret-012345wxyz"
+
+
+class EmbeddingServer(ThreadingHTTPServer):
+    """Speaks `POST /v1/embeddings`: the vector of a text is [its length + 1, 0, 2].
+
+    ``answers`` are given first, one a request; each is (status, headers, JSON or bytes) or a function of the request
+    body that returns one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Request)
+        self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.answers: list[Answer | Callable[[dict[str, Any]], Answer]] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: EmbeddingServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, dict(self.headers), body))
+        answer = self.server.answers.pop(0) if self.server.answers else embeddings
+        status, headers, content = answer(body) if callable(answer) else answer
+        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(payload)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing: the test's output is for the test."""
+
+
+def rows(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"object": "embedding", "index": index, "embedding": [len(text) + 1, 0, 2]}
+        for index, text in enumerate(body["input"])
+    ]
+
+
+def embeddings(body: dict[str, Any]) -> Answer:
+    return 200, {}, {"object": "list", "data": rows(body), "model": body["model"]}
+
+
+def with_vector(vector: object) -> Callable[[dict[str, Any]], Answer]:
+    return lambda body: (200, {}, {"data": [{**row, "embedding": vector} for row in rows(body)]})
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = EmbeddingServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def embedder_of(base_url: str, **changes: Any) -> OpenAICompatibleEmbedder:
+    arguments = {"api_key": KEY, "model": "small", "dimension": 3, "backoff_seconds": 0.01, "timeout_seconds": 5}
+    return OpenAICompatibleEmbedder(base_url, **{**arguments, **changes})
+
+
+def expected(texts: list[str]) -> npt.NDArray[np.float64]:
+    vectors = np.array([[len(text) + 1, 0, 2] for text in texts], np.float64)
+    units: npt.NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units
+
+
+def test_it_is_an_embedder(server: EmbeddingServer) -> None:
+    embedder: TextEmbedder = embedder_of(server.base_url)
+    assert (embedder.name, embedder.dimension, embedder.max_tokens) == ("small/3", 3, 350)
+
+
+def test_a_query_is_a_unit_vector(server: EmbeddingServer) -> None:
+    vector = embedder_of(server.base_url + "/").embed_query("hello")
+    assert vector.shape == (3,)
+    assert vector.dtype == np.float32
+    np.testing.assert_allclose(vector, expected(["hello"])[0], atol=1e-7)
+    path, headers, body = server.requests[0]
+    assert path == "/v1/embeddings"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert body == {"model": "small", "input": ["hello"]}
+
+
+def test_documents_are_sent_in_batches_and_keep_their_order(server: EmbeddingServer) -> None:
+    texts = ["x" * length for length in (5, 1, 9, 3, 7)]
+    vectors = embedder_of(server.base_url, batch_size=2).embed_documents(texts)
+    np.testing.assert_allclose(vectors, expected(texts), atol=1e-7)
+    assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
+
+
+def test_vectors_are_taken_by_index_not_by_position(server: EmbeddingServer) -> None:
+    server.answers.append(lambda body: (200, {}, {"data": rows(body)[::-1]}))
+    texts = ["a", "bbbbbb", "ccc"]
+    np.testing.assert_allclose(embedder_of(server.base_url).embed_documents(texts), expected(texts), atol=1e-7)
+
+
+def test_no_texts_send_nothing(server: EmbeddingServer) -> None:
+    assert embedder_of(server.base_url).embed_documents([]).shape == (0, 3)
+    assert server.requests == []
+
+
+def test_texts_that_servers_refuse_are_made_acceptable(server: EmbeddingServer) -> None:
+    embedder_of(server.base_url).embed_documents(["", "why \ud800"])
+    assert server.requests[0][2]["input"] == [" ", "why ?"]
+
+
+def test_without_a_key_no_authorization_is_sent(server: EmbeddingServer) -> None:
+    embedder_of(server.base_url, api_key="").embed_query("hello")
+    assert "Authorization" not in server.requests[0][1]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_passing_refusal_is_retried(server: EmbeddingServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers += [(status, {}, {"error": "busy"})] * 3
+    with caplog.at_level(logging.WARNING):
+        vectors = embedder_of(server.base_url).embed_documents(["hello"])
+    np.testing.assert_allclose(vectors, expected(["hello"]), atol=1e-7)
+    assert len(server.requests) == 4
+    assert len(caplog.messages) == 3
+
+
+def test_attempts_are_bounded_and_fewer_for_a_query(server: EmbeddingServer) -> None:
+    server.answers += [(503, {}, b"")] * 20
+    with pytest.raises(EmbeddingFailed, match=r"127.0.0.1 .* small: it answered HTTP 503, 4 times in a row\.$"):
+        embedder_of(server.base_url).embed_documents(["hello"])
+    assert len(server.requests) == 4
+    with pytest.raises(EmbeddingFailed, match="2 times in a row"):
+        embedder_of(server.base_url).embed_query("hello")
+    assert len(server.requests) == 6
+
+
+def test_pauses_grow_and_heed_the_server(server: EmbeddingServer) -> None:
+    server.answers += [(429, {"Retry-After": "0.4"}, b""), (429, {"Retry-After": "soon"}, b"")]
+    started = time.monotonic()
+    embedder_of(server.base_url, backoff_seconds=0.2).embed_documents(["hello"])
+    # 0.4 as asked, then between half and the whole of 0.2 * 2.
+    assert 0.6 <= time.monotonic() - started < 1.2
+
+
+def test_a_query_does_not_wait_as_long_as_the_server_asks(server: EmbeddingServer) -> None:
+    server.answers.append((429, {"Retry-After": "15"}, b""))
+    started = time.monotonic()
+    embedder_of(server.base_url).embed_query("hello")
+    assert 1 <= time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 413])
+def test_a_final_refusal_is_not_retried_and_says_why(server: EmbeddingServer, status: int) -> None:
+    server.answers.append((status, {"Location": "http://127.0.0.1:9/"}, {"error": "no such\n model"}))
+    with pytest.raises(EmbeddingFailed, match=rf'HTTP {status}: "{{"error": "no such\\n model"}}"'):
+        embedder_of(server.base_url).embed_query("hello")
+    assert len(server.requests) == 1
+
+
+def test_an_unreachable_server_is_tried_again_then_reported() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(EmbeddingFailed, match=r"could not be reached \(ConnectError\), 4 times in a row"):
+        embedder_of(f"http://127.0.0.1:{port}/v1").embed_documents(["hello"])
+
+
+def test_a_silent_server_is_given_up(server: EmbeddingServer) -> None:
+    def slow(body: dict[str, Any]) -> Answer:
+        time.sleep(0.6)
+        return embeddings(body)
+
+    server.answers += [slow, slow]
+    with pytest.raises(EmbeddingFailed, match="ReadTimeout"):
+        embedder_of(server.base_url, timeout_seconds=0.2).embed_query("hello")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((200, {}, b"<html>"), "not an embeddings response"),
+        ((200, {}, b"\xff\xfe\x00"), "not an embeddings response"),
+        ((200, {}, []), "not an embeddings response"),
+        ((200, {}, {"data": None}), "not an embeddings response"),
+        ((200, {}, {"data": [{"embedding": [1, 0, 2]}]}), "not an embeddings response"),
+        ((200, {}, {"data": []}), "2 texts were sent and 0 vectors"),
+        (lambda body: (200, {}, {"data": rows(body)[:1]}), "2 texts were sent and 1 vectors"),
+        (lambda body: (200, {}, {"data": rows(body) + rows(body)[:1]}), "2 texts were sent and 3 vectors"),
+        (lambda body: (200, {}, {"data": [{**row, "index": row["index"] + 1} for row in rows(body)]}), "other numbers"),
+        (with_vector([1, 2]), "have 2 numbers and 3 are configured"),
+        (with_vector([]), "have 0 numbers and 3 are configured"),
+        (with_vector([1, 2, float("nan")]), "zero or not finite"),
+        (with_vector([1, 2, 1e200]), "zero or not finite"),
+        (with_vector([0, 0, 0]), "zero or not finite"),
+        (with_vector([1, None, "x"]), "not lists of numbers"),
+        (with_vector([1, 2, 10**400]), "not lists of numbers"),
+        (with_vector("AACAPw=="), "not lists of numbers"),
+        (with_vector([[1, 0, 2]]), "have no numbers"),
+        (with_vector(5), "have no numbers"),
+        ((200, {"Content-Encoding": "gzip"}, b"not gzip"), "could not be read"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_refused(server: EmbeddingServer, answer: Any, message: str) -> None:
+    server.answers.append(answer)
+    with pytest.raises(EmbeddingFailed, match=message):
+        embedder_of(server.base_url).embed_documents(["one", "two"])
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (401, {}, {"error": f"Incorrect API key provided: {KEY}"}),
+        (403, {}, {"error": f"{KEY[:9]}****{KEY[-4:]}"}),
+        (400, {}, {"error": f"bad header Bearer {KEY}"}),
+        (503, {}, {"error": f"bad header Bearer {KEY}"}),
+        (200, {}, KEY.encode()),
+    ],
+)
+def test_the_key_is_never_told(server: EmbeddingServer, answer: Answer, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers += [answer] * 2
+    embedder = embedder_of(server.base_url)
+    with caplog.at_level(logging.DEBUG), pytest.raises(EmbeddingFailed) as caught:
+        embedder.embed_query("hello")
+    told = "".join(traceback.format_exception(caught.value)) + caplog.text + repr(embedder)
+    assert KEY not in told
+    assert KEY[-4:] not in told
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\nX: y", f"{KEY} {KEY}", f"{KEY}é"])
+def test_a_key_that_no_header_carries_is_refused_without_telling_it(key: str) -> None:
+    with pytest.raises(ImproperEmbedder) as caught:
+        embedder_of("http://127.0.0.1/v1", api_key=key)
+    assert KEY not in str(caught.value)
+
+
+def test_blanks_around_a_key_are_ignored(server: EmbeddingServer) -> None:
+    embedder_of(server.base_url, api_key=f" {KEY}\n").embed_query("hello")
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_password_in_the_address_is_not_told(server: EmbeddingServer) -> None:
+    server.answers.append((404, {}, b""))
+    with pytest.raises(EmbeddingFailed) as caught:
+        embedder_of(server.base_url.replace("//", "//me:hunter2@"), api_key="").embed_query("hello")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("base_url", ["", "example.org/v1", "ftp://example.org", "http://", "http://[::1"])
+def test_an_impossible_address_is_refused(base_url: str) -> None:
+    with pytest.raises(ImproperEmbedder, match="base URL"):
+        embedder_of(base_url)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": ""},
+        {"dimension": 0},
+        {"max_tokens": 0},
+        {"timeout_seconds": 0},
+        {"batch_size": 0},
+        {"max_attempts": 0},
+    ],
+)
+def test_impossible_arguments_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ImproperEmbedder):
+        embedder_of("http://127.0.0.1/v1", **changes)
+
+
+def test_tokens_are_estimated_without_a_request(server: EmbeddingServer) -> None:
+    texts = ["", "the cat", "unbelievable", "2026-11-20", "数据库", "f(x) = 1"]
+    assert embedder_of(server.base_url).count_tokens(texts) == [0, 2, 3, 6, 3, 6]
+    assert server.requests == []
+
+
+def test_a_forked_child_uses_connections_of_its_own(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = embedder_of(server.base_url)
+    embedder.embed_query("hello")
+    parent = embedder._server._opened()
+    assert embedder._server._opened() is parent
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert embedder._server._opened() is not parent

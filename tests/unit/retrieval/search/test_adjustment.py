@@ -1,0 +1,260 @@
+"""Boosts and reranking: by hand, and the properties that hold for all candidates and judgements."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retrieval.profile_settings import ProfileSettings
+from retrieval.search.adjustment import boost, rerank
+from retrieval.search.normalization import spread
+from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
+
+
+def fused(scores: dict[int, float]) -> list[Candidate]:
+    """Candidates of one retriever, best first, as fusion hands them over."""
+    return [
+        Candidate(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
+        for rank, (pk, score) in enumerate(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])), start=1)
+    ]
+
+
+def plan(depth: int = 50, weight: float | None = 0.5) -> ProfileSettings:
+    return ProfileSettings(reranker="tested", rerank_depth=depth, rerank_weight=weight)
+
+
+def ids(chunks: Sequence[Candidate]) -> list[int]:
+    return [chunk.chunk_id for chunk in chunks]
+
+
+# By hand --------------------------------------------------------------------------------------------------------------
+
+
+def test_spread_is_the_standard_deviation_of_all() -> None:
+    assert spread([1.0, 3.0]) == 1.0
+    assert spread([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) == 2.0
+    assert spread([3.0]) == spread([]) == spread([4.0, 4.0]) == 0.0
+
+
+def test_a_judgement_is_added_in_the_spread_of_the_fused_scores() -> None:
+    # Fused scores 5 and 1 have a spread of 2; judgements 0.1 and 0.9 are -1 and +1 standard deviations.
+    reranked = rerank(fused({1: 5.0, 2: 1.0}), plan(weight=1.5), {1: 0.1, 2: 0.9})
+    assert ids(reranked) == [2, 1]
+    assert [chunk.score for chunk in reranked] == pytest.approx([4.0, 2.0])
+    opinion = reranked[0].rerank
+    assert opinion is not None
+    assert (opinion.rank_before, opinion.score, opinion.weight, opinion.alone) == (2, 0.9, 1.5, False)
+    assert opinion.normalized == pytest.approx(1.0)
+    assert opinion.contribution == pytest.approx(3.0)
+
+
+def test_what_was_not_judged_gets_what_the_least_of_the_judged_got() -> None:
+    reranked = {c.chunk_id: c for c in rerank(fused({1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}), plan(depth=3), {1: 1.0, 3: 5.0})}
+    least = reranked[1].rerank
+    assert least is not None
+    for pk in (2, 4):
+        opinion = reranked[pk].rerank
+        assert opinion is not None
+        assert opinion.score is None
+        assert opinion.normalized is None
+        assert opinion.contribution == least.contribution < 0
+
+
+def test_a_judgement_from_below_the_depth_does_not_count() -> None:
+    candidates = fused({1: 3.0, 2: 2.0, 3: 1.0})
+    for weight in (None, 0.5):
+        given_two = rerank(candidates, plan(2, weight), {1: 1.0, 2: 2.0})
+        assert rerank(candidates, plan(2, weight), {1: 1.0, 2: 2.0, 3: 99.0, 4: 99.0}) == given_two
+
+
+def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reason() -> None:
+    reranked = rerank(fused({1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}), plan(3, None), {3: 0.9, 1: -0.2})
+    assert ids(reranked) == [3, 1, 2, 4]
+    assert [chunk.score for chunk in reranked] == [0.9, -0.2, 0.0, 0.0]
+    assert [chunk.dropped for chunk in reranked] == [
+        "",
+        "",
+        "the reranker did not judge it",
+        "not among the first 3, which were reranked",
+    ]
+    assert all(chunk.rerank is not None and chunk.rerank.alone for chunk in reranked)
+
+
+def test_equal_judgements_leave_the_order_or_fall_to_the_ids() -> None:
+    candidates = fused({5: 3.0, 2: 2.0, 9: 1.0})
+    equal = dict.fromkeys((2, 5, 9), 0.7)
+    assert ids(rerank(candidates, plan(), equal)) == [5, 2, 9]
+    assert ids(rerank(candidates, plan(weight=None), equal)) == [2, 5, 9]
+
+
+def test_where_fused_scores_are_equal_the_judgement_counts_as_it_stands() -> None:
+    reranked = rerank(fused({1: 2.0, 2: 2.0}), plan(weight=0.5), {1: 1.0, 2: 3.0})
+    assert [(chunk.chunk_id, chunk.score) for chunk in reranked] == [(2, 2.5), (1, 1.5)]
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert rerank([], plan(), {}) == rerank([], plan(weight=None), {1: 1.0}) == []
+    assert boost([], [MetadataBoost("a", "b", 1.0)], {}) == []
+
+
+def test_a_boost_is_worth_its_weight_in_spreads() -> None:
+    boosts = [MetadataBoost("kind", "manual", 3.0), MetadataBoost("year", 2020, -1.0)]
+    metadata = {1: {"kind": "letter", "year": 2020}, 2: {"kind": ["sheet", "manual"]}}
+    boosted = boost(fused({1: 5.0, 2: 1.0}), boosts, metadata)
+    assert [(chunk.chunk_id, chunk.score) for chunk in boosted] == [(2, 7.0), (1, 3.0)]
+    assert [[(each.name, each.contribution) for each in chunk.boosts] for chunk in boosted] == [
+        [("kind=manual", 6.0)],
+        [("year=2020", -2.0)],
+    ]
+
+
+def test_metadata_that_are_absent_earn_nothing() -> None:
+    candidates = fused({1: 3.0, 2: 1.0})
+    for metadata in ({}, {1: {}, 2: {"kind": None}}, {1: {"kind": "Manual"}, 2: {"kind": []}}):
+        assert boost(candidates, [MetadataBoost("kind", "manual", 3.0)], metadata) == candidates
+
+
+# Properties -----------------------------------------------------------------------------------------------------------
+
+Case = tuple[dict[int, float], dict[int, float]]
+
+
+def split(known: dict[int, tuple[float, float | None]]) -> Case:
+    judged = {pk: judgement for pk, (_, judgement) in known.items() if judgement is not None}
+    return {pk: score for pk, (score, _) in known.items()}, judged
+
+
+def rounded(low: float, high: float) -> st.SearchStrategy[float]:
+    return st.floats(low, high).map(lambda score: round(score, 4))
+
+
+# Fused scores by chunk id, and the judgements of most of them.
+cases = st.dictionaries(
+    st.integers(1, 40), st.tuples(rounded(-5, 50), rounded(-20, 20) | rounded(-20, 20) | st.none()), max_size=20
+).map(split)
+weights = st.floats(0, 10)
+depths = st.integers(1, 25)
+values = st.sampled_from(["a", "b", 1, 2])
+boosts = st.lists(st.builds(MetadataBoost, st.sampled_from("xy"), values, st.floats(-10, 10)), max_size=4)
+metadata_of_all = st.dictionaries(
+    st.integers(1, 40), st.dictionaries(st.sampled_from("xy"), values | st.lists(values)), max_size=40
+)
+
+
+@given(cases, depths, weights)
+def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -> None:
+    scores, judged = case
+    for chunk in rerank(fused(scores), plan(depth, weight), judged):
+        assert chunk.rerank is not None
+        before = math.fsum(retriever.contribution for retriever in chunk.retrievers.values())
+        assert chunk.score == pytest.approx(before + chunk.rerank.contribution, abs=1e-9)
+        assert chunk.rerank.contribution == pytest.approx(0.0) or weight
+
+
+@given(cases, depths)
+def test_alone_the_contribution_is_the_score(case: Case, depth: int) -> None:
+    scores, judged = case
+    for chunk in rerank(fused(scores), plan(depth, None), judged):
+        assert chunk.rerank is not None
+        assert chunk.score == chunk.rerank.contribution
+        assert chunk.dropped or chunk.score == judged[chunk.chunk_id]
+
+
+@settings(max_examples=100)
+@given(cases, boosts, metadata_of_all)
+def test_boosts_sum_to_the_score(
+    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]]
+) -> None:
+    scores, _ = case
+    for chunk in boost(fused(scores), wanted, metadata):
+        parts = [scores[chunk.chunk_id], *(each.contribution for each in chunk.boosts)]
+        assert chunk.score == pytest.approx(math.fsum(parts), abs=1e-9)
+
+
+@given(cases, depths)
+def test_a_zero_weight_changes_nothing(case: Case, depth: int) -> None:
+    scores, judged = case
+    candidates = fused(scores)
+    reranked = rerank(candidates, plan(depth, 0.0), judged)
+    assert [(chunk.chunk_id, chunk.score) for chunk in reranked] == [(c.chunk_id, c.score) for c in candidates]
+
+
+@given(cases, boosts, metadata_of_all)
+def test_boosts_of_weight_zero_change_nothing(
+    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]]
+) -> None:
+    nothing = [MetadataBoost(each.key, each.value, 0.0) for each in wanted]
+    candidates = fused(case[0])
+    assert ids(boost(candidates, nothing, metadata)) == ids(candidates)
+
+
+@given(cases, depths, st.none() | weights, st.randoms())
+def test_the_order_of_the_judgements_does_not_matter(
+    case: Case, depth: int, weight: float | None, shuffler: random.Random
+) -> None:
+    scores, judged = case
+    shuffled = dict(shuffler.sample([*judged.items()], len(judged)))
+    assert rerank(fused(scores), plan(depth, weight), judged) == rerank(fused(scores), plan(depth, weight), shuffled)
+
+
+@given(cases, boosts, metadata_of_all, st.randoms())
+def test_the_order_of_candidates_and_boosts_does_not_matter(
+    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]], shuffler: random.Random
+) -> None:
+    candidates = fused(case[0])
+    shuffled = shuffler.sample(candidates, len(candidates))
+    assert boost(shuffled, wanted, metadata) == boost(candidates, wanted, metadata)
+    others = shuffler.sample(wanted, len(wanted))
+    assert [(c.chunk_id, c.score) for c in boost(candidates, others, metadata)] == [
+        (c.chunk_id, c.score) for c in boost(candidates, wanted, metadata)
+    ]
+
+
+@given(cases, depths, st.none() | weights)
+def test_every_candidate_comes_out_once_the_dropped_last(case: Case, depth: int, weight: float | None) -> None:
+    scores, judged = case
+    reranked = rerank(fused(scores), plan(depth, weight), judged)
+    assert sorted(ids(reranked)) == sorted(scores)
+    staying = [chunk for chunk in reranked if not chunk.dropped]
+    assert staying == sorted(staying, key=lambda chunk: (-chunk.score, chunk.chunk_id))
+    assert reranked[: len(staying)] == staying
+    seen = {pk for pk in ids(fused(scores))[:depth] if pk in judged}
+    assert set(ids(staying)) == (seen if weight is None else scores.keys())
+
+
+@given(cases, depths, weights)
+def test_what_was_not_judged_never_passes_what_stood_before_it(case: Case, depth: int, weight: float) -> None:
+    scores, judged = case
+    before = ids(fused(scores))
+    seen = {pk for pk in before[:depth] if pk in judged}
+    after = ids(rerank(fused(scores), plan(depth, weight), judged))
+    for place, unseen in enumerate(before):
+        if unseen not in seen:
+            assert set(before[:place]) <= set(after[: after.index(unseen)])
+
+
+@given(cases, depths, weights)
+def test_what_is_better_in_both_stays_before(case: Case, depth: int, weight: float) -> None:
+    scores, judged = case
+    after = ids(rerank(fused(scores), plan(depth, weight), judged))
+    seen = [pk for pk in ids(fused(scores))[:depth] if pk in judged]
+    for better in seen:
+        for worse in seen:
+            if scores[better] > scores[worse] and judged[better] >= judged[worse]:
+                assert after.index(better) < after.index(worse)
+
+
+@given(cases, depths, weights, st.floats(0.01, 100), st.floats(-50, 50))
+def test_an_added_judgement_may_be_on_any_scale(
+    case: Case, depth: int, weight: float, factor: float, shift: float
+) -> None:
+    scores, judged = case
+    moved = {pk: score * factor + shift for pk, score in judged.items()}
+    plain = {c.chunk_id: c.score for c in rerank(fused(scores), plan(depth, weight), judged)}
+    scaled = {c.chunk_id: c.score for c in rerank(fused(scores), plan(depth, weight), moved)}
+    assert scaled == pytest.approx(plain, abs=1e-5)

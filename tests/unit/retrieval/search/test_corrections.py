@@ -1,0 +1,148 @@
+"""What is put right in a question, what is only offered, and what is never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from retrieval.search.near_spelling import edit_distances
+from retrieval.search.slips import is_certain_slip, small_word_meant
+from retrieval.search.spelling import NearWord, correct, suggest
+
+WORDS = {
+    "heavy": 4, "pump": 60, "warranty": 9, "hospital": 5, "contract": 8, "warehouse": 7, "maximum": 6, "price": 9,
+    "Jansen": 2, "afspraak": 5, "rechten": 4, "past": 3,
+}  # fmt: skip
+CODES = ["MX-9920-W", "MX-9920-WS", "MX-9940-D", "SK-9920-W", "E-041", "E-107", "P2"]
+ORDINARY = {"contact", "pasta", "capitol"}
+KNOWN = {"how", "what", "does", "cost", "the", "is", "open", "who", "where", "mean", "can", "have", "many", "are"}
+
+
+class Library:
+    """A vocabulary of a few words, in memory."""
+
+    language = ""
+
+    def unknown_words(self, text: str) -> list[str]:
+        held = {word.lower() for word in WORDS} | KNOWN
+        return [word for word in text.strip("?").split() if word.isalpha() and word.lower() not in held]
+
+    def is_ordinary(self, word: str) -> bool:
+        return word in ORDINARY
+
+    def knows_words_of(self, language: str) -> bool:
+        return language == "en"
+
+    def near(self, word: str, language: str) -> list[NearWord]:
+        distances = edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
+        near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
+        return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
+
+    def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+        wholes = {each.replace("-", "").lower(): [each] for each in CODES}
+        return {code: wholes[code] for code in codes if code in wholes}
+
+    def codes_near(self, code: str) -> list[str]:
+        distances = edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
+        near = sorted((edits, each) for edits, each in zip(distances, CODES, strict=True) if edits <= 2)
+        return [each for _, each in near]
+
+
+LIBRARY = Library()
+
+
+@pytest.mark.parametrize(
+    ("question", "corrected"),
+    [
+        ("How heavy is the pmup?", "How heavy is the pump?"),
+        ("Hwo heavy is teh pump?", "How heavy is the pump?"),
+        ("What does the waranty cost?", "What does the warranty cost?"),
+        ("IS THE HOSPTIAL OPEN?", "IS THE HOSPITAL OPEN?"),
+        ("where is the wsrehouse?", "where is the warehouse?"),
+        ("hoe maak ik een afpsraak?", "hoe maak ik een afspraak?"),
+        ("How heavy is the MX9920W?", "How heavy is the MX-9920-W?"),
+        ("How heavy is the mx 9920 w pump?", "How heavy is the MX-9920-W pump?"),
+        ("What does the SK-9920W cost?", "What does the SK-9920-W cost?"),
+        ("What does E041 mean?", "What does E-041 mean?"),
+        ("what does e 041 mean?", "what does E-041 mean?"),
+        ("How heavy is the pmup MX9920W?", "How heavy is the pump MX-9920-W?"),
+        ("How heavy shoudl the pump be?", "How heavy should the pump be?"),
+    ],
+)
+def test_what_is_certain_is_put_right(question: str, corrected: str) -> None:
+    correction = correct(question, LIBRARY)
+    assert correction is not None
+    assert correction.question == corrected
+    assert all(typed in question and meant in corrected for typed, meant in correction.replaced)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How heavy is the pump?",
+        "Can I contact the pump?",  # an ordinary word that the documents lack
+        "How do I cook pasta?",
+        "Who is Janssen?",  # another name
+        "What does E-401 mean?",  # another code
+        "How heavy is the MX-9930-W?",
+        'What is the "waranty" of a pump?',
+        "pump -waranty",
+        "wat is richten?",  # Dutch words are near each other, and nobody knows them all
+        "What is the mx-9920-w?",  # capitals make no difference
+        "Is the P2 open?",
+        "How many are 2 w?",
+        "",
+    ],
+)
+def test_what_is_in_doubt_stays(question: str) -> None:
+    assert correct(question, LIBRARY) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "offered"),
+    [
+        ("What does E-401 mean?", ("What does E-041 mean?",)),
+        ("How heavy is the MX-9930-W?", ("How heavy is the MX-9920-W?", "How heavy is the MX-9920-WS?")),
+        ("Who is Janssen?", ("Who is Jansen?",)),
+        ("How heavy is the pump?", ()),
+        ("How do I cook pasta?", ()),
+    ],
+)
+def test_what_is_near_is_offered(question: str, offered: tuple[str, ...]) -> None:
+    offers = suggest(question, LIBRARY)
+    assert offers[: len(offered)] == offered
+    assert len(offers) <= 3
+    assert bool(offers) == bool(offered)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant", "certain", "certain_in_doubt"),
+    [
+        ("hosptial", "hospital", True, True),
+        ("comittee", "committee", True, True),
+        ("staf", "staff", False, False),
+        ("spelen", "spellen", True, False),
+        ("richten", "rechten", True, False),
+        ("contact", "contract", True, False),
+        ("houses", "housed", False, False),
+        ("circulaton", "circulation", False, False),
+        ("maintenence", "maintenance", True, False),
+        ("authenticatoin", "authentication", True, True),
+        ("pump", "pump", False, False),
+        ("pumps", "pump", False, False),
+        ("pupm", "pump", True, True),
+        ("form", "from", True, True),
+        ("", "a", False, False),
+    ],
+)
+def test_slips(typed: str, meant: str, certain: bool, certain_in_doubt: bool) -> None:
+    assert is_certain_slip(typed, meant, is_no_word=True) == certain
+    assert is_certain_slip(typed, meant, is_no_word=False) == certain_in_doubt
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("teh", "the"), ("hwo", "how"), ("waht", "what"), ("the", ""), ("pump", ""), ("nad", "and")]
+)
+def test_small_words(typed: str, meant: str) -> None:
+    assert small_word_meant(typed) == meant

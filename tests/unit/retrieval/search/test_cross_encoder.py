@@ -1,0 +1,335 @@
+"""Cross encoders that the tests make, against the same model computed formula by formula."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from tokenizers import Tokenizer
+
+from retrieval.exceptions import RerankFailed
+from retrieval.search import cross_encoder as module
+from retrieval.search.cross_encoder import CrossEncoder
+from tests.support.cross_encoders import (
+    POSITIONS,
+    bert_config,
+    export_bert,
+    random_weights,
+    reference_logit,
+    write_bert,
+    write_overlap_model,
+    write_roberta,
+)
+from tests.support.model_hub import ModelHub, model_hub
+
+QUERY = "How many days of holiday?"
+TEXTS = [
+    "Holidays\nAn employee has 25 days of paid holiday a year.",
+    "The car park does close at eight in the evening.",
+    "",
+    "days " * 100,
+    "zebra \ud800 \x00 💧",
+]
+IDENTITY = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
+WEIGHTS = random_weights(seed=3)
+UNHURRIED = 30.0
+
+
+def reference(
+    folder: Path, weights: dict[str, np.ndarray], max_tokens: int = POSITIONS, *, first_position: int = 0
+) -> list[float]:
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    encodings = [tokenizer.encode(QUERY, text.encode("utf-8", "replace").decode()) for text in TEXTS]
+    only_one_type = len(weights["embeddings.token_type_embeddings.weight"]) == 1
+    return [
+        reference_logit(weights, each.ids, [0] * len(each.ids) if only_one_type else each.type_ids, first_position)
+        for each in encodings
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_bert(tmp_path / "bert", WEIGHTS, **IDENTITY)
+
+
+def scores(folder: Path, precision: str = "fp32", **options: object) -> list[float]:
+    return CrossEncoder(str(folder), precision=precision, **options).score_texts(QUERY, TEXTS, UNHURRIED)  # type: ignore[arg-type]
+
+
+def test_weights_give_the_scores_of_the_formulas(folder: Path) -> None:
+    expected = reference(folder, WEIGHTS)
+    assert scores(folder) == pytest.approx(expected, abs=1e-4)
+    assert np.ptp(expected) > 0.1  # equal scores would prove nothing
+
+
+def test_an_export_gives_the_scores_of_its_weights(folder: Path, tmp_path: Path) -> None:
+    for name in ("model.onnx", "onnx/model.onnx"):
+        exported = tmp_path / name.replace("/", "-")
+        exported.mkdir()
+        shutil.copy(folder / "tokenizer.json", exported)
+        (exported / "config.json").write_text(json.dumps(bert_config(**IDENTITY)))
+        export_bert(exported / name, WEIGHTS)
+        assert scores(exported) == pytest.approx(scores(folder), abs=1e-4)
+
+
+def test_an_export_counts_before_weights(folder: Path) -> None:
+    other = random_weights(seed=4)
+    export_bert(folder / "model.onnx", other)
+    assert scores(folder) == pytest.approx(reference(folder, other), abs=1e-4)
+
+
+def test_xlm_roberta_starts_its_positions_after_padding_and_has_one_token_type(tmp_path: Path) -> None:
+    weights = random_weights(seed=5, token_types=1)
+    folder = write_roberta(tmp_path / "roberta", weights, **IDENTITY)
+    expected = reference(folder, weights, POSITIONS - 2, first_position=2)
+    assert scores(folder) == pytest.approx(expected, abs=1e-4)
+
+
+def test_int8_is_near_and_not_equal(folder: Path) -> None:
+    exact, rounded = scores(folder), scores(folder, precision="int8")
+    assert rounded != exact
+    assert np.corrcoef(exact, rounded)[0, 1] > 0.98
+
+
+@pytest.mark.parametrize(
+    ("config", "newer"),
+    [
+        ({}, None),
+        ({"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}}, None),
+        (IDENTITY, {"activation_fn": "torch.nn.modules.activation.Sigmoid"}),
+    ],
+)
+def test_a_model_that_names_no_other_activation_has_a_sigmoid(
+    tmp_path: Path, config: dict[str, object], newer: dict[str, str] | None
+) -> None:
+    folder = write_bert(tmp_path / "bert", WEIGHTS, **config)
+    if newer:
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(newer))
+    logits = reference(folder, WEIGHTS)
+    assert scores(folder) == pytest.approx([1 / (1 + math.exp(-logit)) for logit in logits], abs=1e-4)
+
+
+def test_an_extreme_logit_does_not_overflow(tmp_path: Path) -> None:
+    for bias, expected in ((-1000.0, 0.0), (1000.0, 1.0)):
+        weights = WEIGHTS | {"classifier.bias": np.array([bias], np.float32)}
+        assert scores(write_bert(tmp_path / str(bias), weights)) == [expected] * len(TEXTS)
+
+
+def test_a_score_depends_neither_on_its_neighbours_nor_on_threads(folder: Path) -> None:
+    for precision in ("fp32", "int8"):
+        encoder = CrossEncoder(str(folder), threads=3, precision=precision)
+        together = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+        assert [encoder.score_texts(QUERY, [text], UNHURRIED)[0] for text in TEXTS] == together
+        assert encoder.score_texts(QUERY, TEXTS[::-1], UNHURRIED) == together[::-1]
+
+
+def test_a_pair_is_cut_to_the_tokens_allowed(folder: Path) -> None:
+    expected = reference(folder, WEIGHTS, 12)
+    assert scores(folder, max_tokens=12) == pytest.approx(expected, abs=1e-4)
+    assert expected != reference(folder, WEIGHTS)
+
+
+def test_no_texts_no_scores(folder: Path) -> None:
+    assert CrossEncoder(str(folder)).score_texts(QUERY, [], UNHURRIED) == []
+
+
+def test_time_that_runs_out_between_pairs_ends_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = CrossEncoder(str(folder), threads=1)
+    encoder.prepare()
+    clock = iter(range(100))
+    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
+    with pytest.raises(RerankFailed, match=r"late: it read 2 of 5 passages in 3 s; rerank fewer, or allow more time"):
+        encoder.score_texts(QUERY, TEXTS, 3.0)
+
+
+def test_a_question_does_not_wait_for_another_ones_loading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = CrossEncoder(str(folder))
+    begun, finish = threading.Event(), threading.Event()
+    original = module._load
+
+    def slow(*arguments: object) -> object:
+        begun.set()
+        assert finish.wait(10)
+        return original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_load", slow)
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(encoder.score_texts, QUERY, TEXTS, UNHURRIED)
+        assert begun.wait(10)
+        with pytest.raises(RerankFailed, match="late: .* is still being loaded"):
+            encoder.score_texts(QUERY, TEXTS, 0.05)
+        finish.set()
+        assert len(loading.result()) == len(TEXTS)
+    assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
+
+
+def test_threads_share_one_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = []
+    original = module._load
+    monkeypatch.setattr(module, "_load", lambda *arguments: loads.append(1) or original(*arguments))
+    encoder = CrossEncoder(str(folder))
+    with ThreadPoolExecutor(4) as pool:
+        results = [*pool.map(lambda _: encoder.score_texts(QUERY, TEXTS, UNHURRIED), range(8))]
+    assert all(result == results[0] for result in results)
+    assert len(loads) == 1
+
+
+def test_a_process_that_forks_goes_on(folder: Path) -> None:
+    encoder = CrossEncoder(str(folder))
+    expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+    with encoder._lock:  # as another thread might hold it
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if encoder.score_texts(QUERY, TEXTS, 5.0) == expected else 1)
+            finally:
+                os._exit(2)  # never on into the tests that follow
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "model.safetensors").write_bytes(b"not weights")
+    encoder = CrossEncoder(str(folder))
+    with pytest.raises(ImproperlyConfigured, match="cannot be loaded"):
+        encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+    write_bert(folder, WEIGHTS)
+    with pytest.raises(RerankFailed, match="cannot be loaded"):
+        encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+    monkeypatch.setattr(module, "RETRIED_AFTER_SECONDS", 0.0)
+    encoder._problem = 0.0, "long ago"
+    assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
+
+
+def test_another_architecture_needs_an_export(tmp_path: Path) -> None:
+    folder = write_bert(tmp_path / "deberta", WEIGHTS, model_type="deberta-v2")
+    with pytest.raises(ImproperlyConfigured, match=r"architecture 'deberta-v2'.* export the model to ONNX"):
+        CrossEncoder(str(folder))
+    export_bert(folder / "model.onnx", WEIGHTS)
+    assert len(scores(folder)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("lacking", ["tokenizer.json", "model.safetensors"])
+def test_a_folder_without_a_file_is_refused_at_once(folder: Path, lacking: str) -> None:
+    (folder / lacking).unlink()
+    with pytest.raises(ImproperlyConfigured, match=lacking):
+        CrossEncoder(str(folder))
+
+
+def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match="no folder"):
+        CrossEncoder(str(tmp_path / "absent"))
+    for options in ({"max_tokens": 3}, {"threads": 0}, {"precision": "int4"}):
+        with pytest.raises(ImproperlyConfigured, match="needs a model"):
+            CrossEncoder(str(folder), **options)  # type: ignore[arg-type]
+    with pytest.raises(ImproperlyConfigured, match="needs a model"):
+        CrossEncoder("")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ImproperlyConfigured, match=r"config\.json cannot be read"):
+        CrossEncoder(str(folder))
+
+
+def test_an_activation_nobody_knows_is_refused(tmp_path: Path) -> None:
+    folder = write_bert(tmp_path / "bert", WEIGHTS, sbert_ce_default_activation_function="torch.nn.Tanh")
+    with pytest.raises(ImproperlyConfigured, match=r"torch\.nn\.Tanh as its activation; it can be Sigmoid or Identity"):
+        CrossEncoder(str(folder))
+
+
+def test_a_classifier_with_more_labels_is_no_cross_encoder(tmp_path: Path) -> None:
+    three = WEIGHTS | {
+        "classifier.weight": np.zeros((3, 16), np.float32),
+        "classifier.bias": np.zeros(3, np.float32),
+    }
+    folder = write_bert(tmp_path / "bert", three)
+    with pytest.raises(ImproperlyConfigured, match="3 labels"):
+        scores(folder)
+    export_bert(folder / "model.onnx", three)
+    with pytest.raises(RerankFailed, match="gave 3 numbers"):
+        scores(folder)
+
+
+def test_a_score_that_is_not_finite_is_a_failure(tmp_path: Path) -> None:
+    broken = WEIGHTS | {"classifier.bias": np.array([np.nan], np.float32)}
+    with pytest.raises(RerankFailed, match="not finite"):
+        scores(write_bert(tmp_path / "bert", broken))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    with model_hub() as state:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", state.url)
+        monkeypatch.setattr(
+            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+            state.url + "/{repo_id}/resolve/{revision}/{filename}",
+        )
+        yield state
+
+
+def hub_scores(cache_dir: Path) -> list[float]:
+    encoder = CrossEncoder("someone/cross-encoder", cache_dir=cache_dir, precision="fp32")
+    return encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+
+
+def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
+    export_bert(folder / "onnx" / "model.onnx", WEIGHTS)
+    (folder / "pytorch_model.bin").write_bytes(b"never needed")
+    hub.models["someone/cross-encoder"] = folder
+    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
+    assert sorted(hub.fetched) == ["config.json", "model.safetensors", "tokenizer.json"]
+    hub.asked.clear()
+    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
+    assert hub.asked == []
+
+
+def test_of_another_architecture_the_export_is_fetched(tmp_path: Path, hub: ModelHub) -> None:
+    folder = write_bert(tmp_path / "bert", WEIGHTS, **IDENTITY, model_type="electra")
+    export_bert(folder / "onnx" / "model.onnx", WEIGHTS)
+    hub.models["someone/cross-encoder"] = folder
+    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
+    assert sorted(hub.fetched) == ["config.json", "onnx/model.onnx", "tokenizer.json"]
+
+
+def test_a_fetch_that_was_interrupted_is_taken_up(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
+    hub.models["someone/cross-encoder"] = folder
+    hub_scores(tmp_path / "cache")
+    (weights,) = (tmp_path / "cache").rglob("model.safetensors")
+    weights.unlink()
+    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
+
+
+def test_a_hub_that_knows_no_such_model(hub: ModelHub, tmp_path: Path) -> None:
+    for name in ("someone/cross-encoder", "not a name!!"):
+        with pytest.raises(ImproperlyConfigured, match=f"no folder {name} and no model of that name on the hub"):
+            CrossEncoder(name, cache_dir=tmp_path).score_texts(QUERY, TEXTS, UNHURRIED)
+
+
+def test_a_hub_that_is_out_of_reach(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(RerankFailed, match="not found locally and the hub cannot be reached: download it and give"):
+        hub_scores(tmp_path)
+
+
+def test_overlap_is_what_the_overlap_model_counts(tmp_path: Path) -> None:
+    folder = write_overlap_model(tmp_path / "overlap", ["pump", "wet"])
+    encoder = CrossEncoder(str(folder))
+    assert encoder.score_texts("wet pump", ["Pump, pump", "a wet pump", "valve"], UNHURRIED) == [2.0, 2.0, 0.0]
+
+
+def test_preparing_says_what_it_does_once(folder: Path) -> None:
+    told: list[str] = []
+    encoder = CrossEncoder(str(folder))
+    encoder.prepare(told.append)
+    encoder.prepare(told.append)
+    assert told == [f"Loading the cross encoder {folder}..."]

@@ -1,0 +1,147 @@
+"""Fusion, method by method, and the properties that hold for all of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.profile_settings import ProfileSettings
+from retrieval.search.fusion import fuse
+from retrieval.search.plans import SearchPlan, plan_for
+from retrieval.types import Candidate, QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
+
+FUSING = [m for m in SearchMethod if m not in (SearchMethod.LEXICAL, SearchMethod.VECTOR)]
+
+
+def ranking(retriever: Retriever, scores: dict[int, float]) -> Ranking:
+    ordered = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Ranking(retriever, tuple(RankedChunk(pk, rank, score) for rank, (pk, score) in enumerate(ordered, start=1)))
+
+
+def plan(method: SearchMethod, weights: RetrieverWeights | None = None, **changes: Any) -> SearchPlan:
+    built = plan_for(replace(ProfileSettings().as_published(method), **changes))
+    return built if weights is None else replace(built, weights=weights)
+
+
+def ids(fused: list[Candidate]) -> list[int]:
+    return [chunk.chunk_id for chunk in fused]
+
+
+def test_rrf_by_hand() -> None:
+    fused = fuse(
+        plan(SearchMethod.RRF),
+        [ranking(Retriever.LEXICAL, {1: 9.0, 2: 5.0}), ranking(Retriever.VECTOR, {2: 0.9, 3: 0.8})],
+    )
+    assert ids(fused) == [2, 1, 3]
+    assert fused[0].score == pytest.approx(1 / 62 + 1 / 61)
+    assert fused[1].score == pytest.approx(1 / 61)
+    assert fused[1].retrievers[Retriever.VECTOR].rank is None
+    assert fused[1].retrievers[Retriever.VECTOR].contribution == 0.0
+
+
+def test_linear_by_hand() -> None:
+    fused = fuse(
+        plan(SearchMethod.LINEAR, weights=RetrieverWeights(vector=0.25, lexical=0.75)),
+        [ranking(Retriever.LEXICAL, {1: 10.0, 2: 5.0, 3: 0.0}), ranking(Retriever.VECTOR, {3: 0.9, 1: 0.5})],
+    )
+    assert {chunk.chunk_id: pytest.approx(chunk.score) for chunk in fused} == {1: 0.75, 2: 0.375, 3: 0.25}
+
+
+def test_weighted_adds_its_bonus_only_to_hits_of_both_legs() -> None:
+    retrievers = [ranking(Retriever.LEXICAL, {1: 10.0, 2: 5.0}), ranking(Retriever.VECTOR, {2: 0.9, 3: 0.5})]
+    fused = {chunk.chunk_id: chunk for chunk in fuse(plan(SearchMethod.WEIGHTED), retrievers)}
+    assert fused[2].bonus == 0.1
+    assert fused[1].bonus == fused[3].bonus == 0.0
+
+
+def test_zscore_ranks_by_scores_that_a_leg_did_not_list() -> None:
+    retrievers = [ranking(Retriever.LEXICAL, {1: 3.0, 2: 2.9}), ranking(Retriever.VECTOR, {3: 0.9})]
+    known = {Retriever.LEXICAL: {3: 0.0}, Retriever.VECTOR: {1: 0.1, 2: 0.8}}
+    assert ids(fuse(plan(SearchMethod.ZSCORE), retrievers, known)) == [2, 3, 1]
+
+
+def test_rrf_gives_nothing_for_a_score_without_a_rank() -> None:
+    retrievers = [ranking(Retriever.LEXICAL, {1: 3.0}), ranking(Retriever.VECTOR, {2: 0.9})]
+    fused = {chunk.chunk_id: chunk for chunk in fuse(plan(SearchMethod.RRF), retrievers, {Retriever.VECTOR: {1: 0.89}})}
+    assert fused[1].retrievers[Retriever.VECTOR].score == 0.89
+    assert fused[1].retrievers[Retriever.VECTOR].contribution == 0.0
+
+
+def test_ties_are_broken_by_id() -> None:
+    assert ids(fuse(plan(SearchMethod.LINEAR), [ranking(Retriever.LEXICAL, {7: 1.0, 3: 1.0, 5: 1.0})])) == [3, 5, 7]
+
+
+def test_nothing_in_nothing_out() -> None:
+    for method in SearchMethod:
+        assert fuse(plan(method), [ranking(Retriever.LEXICAL, {}), ranking(Retriever.VECTOR, {})]) == []
+
+
+def test_top_k_beyond_the_depth_is_refused() -> None:
+    with pytest.raises(ValueError, match="between 1 and 50"):
+        plan_for(ProfileSettings(method=SearchMethod.RRF), top_k=51)
+
+
+def test_adaptive_takes_its_weights_from_the_class() -> None:
+    adaptive = ProfileSettings(method=SearchMethod.ADAPTIVE)
+    assert plan_for(adaptive, QueryClass.CONCEPTUAL).weights == RetrieverWeights(0.8, 0.2)
+    assert plan_for(adaptive, QueryClass.CODE).weights == RetrieverWeights(0.5, 0.5)
+    assert plan_for(adaptive, QueryClass.TROUBLESHOOTING).weights == RetrieverWeights(0.6, 0.4)
+    assert plan_for(adaptive, QueryClass.DEFAULT).weights == RetrieverWeights(0.7, 0.3)
+
+
+score_lists = st.dictionaries(
+    st.integers(1, 40), st.floats(-5, 50, allow_nan=False).map(lambda score: round(score, 4)), max_size=20
+)
+
+
+@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)), st.randoms())
+def test_the_order_of_the_input_does_not_matter(
+    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod, shuffler: random.Random
+) -> None:
+    retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
+    shuffled = [
+        Ranking(retriever.retriever, tuple(shuffler.sample(retriever.chunks, len(retriever.chunks))))
+        for retriever in shuffler.sample(retrievers, 2)
+    ]
+    assert fuse(plan(method), retrievers) == fuse(plan(method), shuffled)
+
+
+@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)))
+def test_contributions_and_bonus_sum_to_the_score(
+    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
+) -> None:
+    for chunk in fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]):
+        parts = [retriever.contribution for retriever in chunk.retrievers.values()]
+        assert chunk.score == pytest.approx(math.fsum([chunk.bonus, *parts]), abs=1e-12)
+        for retriever in chunk.retrievers.values():
+            assert retriever.contribution == pytest.approx(retriever.weight * (retriever.normalized or 0.0), abs=1e-12)
+
+
+@given(score_lists, score_lists, st.sampled_from(FUSING))
+def test_a_leg_of_weight_zero_decides_nothing(
+    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
+) -> None:
+    only_lexical = plan(method, weights=RetrieverWeights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
+    retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
+    fused = [pk for pk in ids(fuse(only_lexical, retrievers)) if pk in lexical]
+    assert fused == [chunk.chunk_id for chunk in retrievers[0].chunks]
+
+
+@given(score_lists, st.sampled_from(FUSING))
+def test_one_leg_alone_keeps_its_order(lexical: dict[int, float], method: SearchMethod) -> None:
+    retriever = ranking(Retriever.LEXICAL, lexical)
+    assert ids(fuse(plan(method), [retriever])) == [chunk.chunk_id for chunk in retriever.chunks]
+
+
+@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)))
+def test_every_candidate_appears_once(
+    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
+) -> None:
+    fused = ids(fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]))
+    assert sorted(fused) == sorted(lexical.keys() | vector.keys())

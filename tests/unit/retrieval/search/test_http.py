@@ -1,0 +1,263 @@
+"""The rerank endpoints of TEI, Jina, Cohere and vLLM, over real HTTP."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from retrieval.exceptions import RerankFailed
+from retrieval.search import http_reranker
+from retrieval.search.http_reranker import HttpReranker
+from tests.support.rerank_server import RerankServer, answered, judged, overlap, rerank_server
+
+KEY = "secret-0123456789"
+QUERY = "wet pump"
+TEXTS = ["a valve", "a wet pump", "a pump"]
+SCORES = [0.0, 1.0, 0.5]
+PATIENT = 10.0
+
+
+@pytest.fixture
+def server() -> Iterator[RerankServer]:
+    with rerank_server() as state:
+        yield state
+
+
+def test_tei(server: RerankServer) -> None:
+    assert HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    assert server.paths == ["/rerank"]
+    assert server.requests == [{"query": QUERY, "texts": TEXTS, "raw_scores": False, "truncate": True}]
+    assert "Authorization" not in server.headers[0]
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "special"),
+    [
+        ("jina", "/v1", {"return_documents": False}),
+        ("cohere", "/v2/rerank", {}),
+        ("vllm", "/v1/", {"truncate_prompt_tokens": -1}),
+        ("auto", "/v1/rerank/", {}),
+    ],
+)
+def test_jina_cohere_and_vllm(server: RerankServer, api: str, path: str, special: dict[str, Any]) -> None:
+    reranker = HttpReranker(server.url + path, KEY, "judge-2", api)
+    assert reranker.score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    assert server.paths == [path.rstrip("/").removesuffix("/rerank") + "/rerank"]
+    assert server.requests == [{"model": "judge-2", "query": QUERY, "documents": TEXTS, "top_n": 3, **special}]
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_vllm_needs_no_model(server: RerankServer) -> None:
+    assert HttpReranker(server.url, api="vllm").score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    assert "model" not in server.requests[0]
+
+
+def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankServer) -> None:
+    texts = [f"passage {number} of a pump" if number % 3 else "nothing" for number in range(50)]
+    expected = [overlap(QUERY, text) for text in texts]
+    assert HttpReranker(server.url).score_texts(QUERY, texts, PATIENT) == expected
+    assert [len(request["texts"]) for request in server.requests] == [32, 18]
+    assert HttpReranker(server.url, model="m").score_texts(QUERY, texts, PATIENT) == expected
+    assert len(server.requests[2]["documents"]) == server.requests[2]["top_n"] == 50
+    assert HttpReranker(server.url, batch_size=20).score_texts(QUERY, texts, PATIENT) == expected
+    assert [len(request["texts"]) for request in server.requests[3:]] == [20, 20, 10]
+
+
+def test_nothing_to_judge_is_not_asked(server: RerankServer) -> None:
+    assert HttpReranker(server.url).score_texts(QUERY, [], PATIENT) == []
+    assert server.requests == []
+
+
+def test_texts_that_servers_do_not_take(server: RerankServer) -> None:
+    assert HttpReranker(server.url).score_texts("wet \ud800", ["", "wet \udfff"], PATIENT) == [0.0, 1.0]
+    assert server.requests[0]["query"] == "wet ?"
+    assert server.requests[0]["texts"] == [" ", "wet ?"]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_asked_once_more(server: RerankServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers = [(status, {}, {"error": "busy"})]
+    with caplog.at_level(logging.WARNING):
+        assert HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    assert f'answered HTTP {status}: "{{"error": "busy"}}"; trying again' in caplog.text
+    server.answers = [(status, {}, {"error": "busy"})] * 2
+    with pytest.raises(RerankFailed, match=f"HTTP {status}"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
+    assert len(server.requests) == 4
+
+
+def test_a_broken_line_is_tried_once_more(server: RerankServer) -> None:
+    server.dropped_connections = 1
+    assert HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    server.dropped_connections = 2
+    with pytest.raises(RerankFailed, match="could not be reached"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
+    assert server.dropped_connections == 0
+
+
+def test_a_pause_that_is_longer_than_the_time_left_is_not_made(server: RerankServer) -> None:
+    server.answers = [(503, {"Retry-After": "5"}, b"")]
+    started = time.monotonic()
+    with pytest.raises(RerankFailed, match=r"HTTP 503\."):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, 2.0)
+    assert time.monotonic() - started < 1
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422, 500, 307])
+def test_other_refusals_are_final(server: RerankServer, status: int) -> None:
+    server.answers = [(status, {"Location": "/elsewhere"}, b"batch size 50 >  maximum\n32 " + b"x" * 1000)]
+    with pytest.raises(RerankFailed, match=rf'HTTP {status}: "batch size 50 > maximum 32 x+"\.') as caught:
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
+    assert len(server.requests) == 1
+    assert len(str(caught.value)) < 400
+
+
+def test_a_server_that_is_not_there() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(
+            RerankFailed, match=r"127\.0\.0\.1 gave no scores: it could not be reached \(ConnectError\)"
+        ):
+            HttpReranker(url).score_texts(QUERY, TEXTS, PATIENT)
+
+
+def test_a_late_server(server: RerankServer) -> None:
+    server.delay_seconds = 2.0
+    started = time.monotonic()
+    with pytest.raises(RerankFailed, match="it was late"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, 0.3)
+    assert time.monotonic() - started < 1
+
+
+def test_a_dripping_server_is_late_too(server: RerankServer) -> None:
+    server.drip_seconds = 0.05
+    started = time.monotonic()
+    with pytest.raises(RerankFailed, match="it was late"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, 0.4)
+    assert time.monotonic() - started < 1.5
+
+
+def test_without_time_nothing_is_asked(server: RerankServer) -> None:
+    for timeout_seconds in (0.0, -1.0):
+        with pytest.raises(RerankFailed, match="it was late"):
+            HttpReranker(server.url).score_texts(QUERY, TEXTS, timeout_seconds)
+    assert server.requests == []
+
+
+def test_time_is_shared_by_all_requests(server: RerankServer) -> None:
+    server.delay_seconds = 1.2
+    with pytest.raises(RerankFailed, match="it was late"):
+        HttpReranker(server.url, batch_size=1).score_texts(QUERY, TEXTS, 2.0)
+    assert len(server.requests) == 2
+
+
+def rows(**changes: object) -> list[dict[str, Any]]:
+    good: list[dict[str, Any]] = [{"index": 0, "score": 0.1}, {"index": 1, "score": 0.2}, {"index": 2, "score": 0.3}]
+    return [good[0] | changes, *good[1:]]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"<html>", "not a rerank response"),
+        (b"\xff\xfe\x00", "not a rerank response"),
+        (b"[" * 100_000, "not a rerank response"),
+        ({"error": "no model"}, "not a rerank response"),
+        (None, "not a rerank response"),
+        ([1, 2, 3], "not a rerank response"),
+        ([{"index": 0}], "not a rerank response"),
+        ([], "3 passages were sent and 0 scores came back"),
+        (rows()[:2], "3 passages were sent and 2 scores came back"),
+        ([*rows(), {"index": 3, "score": 1}], "3 passages were sent and 4 scores came back"),
+        (rows(index=3), "index is not one of 0 to 2"),
+        (rows(index=-1), "index is not one of 0 to 2"),
+        (rows(index="0"), "index is not one of 0 to 2"),
+        (rows(index=False), "index is not one of 0 to 2"),
+        (rows(index=2), "two scores have the same index"),
+        (rows(score=float("nan")), "not a finite number"),
+        (rows(score=float("inf")), "not a finite number"),
+        (rows(score=10**400), "not a finite number"),
+        (rows(score="0.5"), "not a finite number"),
+        (rows(score=None), "not a finite number"),
+        (rows(score=True), "not a finite number"),
+    ],
+)
+def test_answers_that_are_none(server: RerankServer, content: object, complaint: str) -> None:
+    server.answers = [(200, {}, content)]
+    with pytest.raises(RerankFailed, match=rf"127\.0\.0\.1 gave no scores: .*{complaint}\.$"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
+
+
+def test_an_answer_of_the_other_api_is_not_understood(server: RerankServer) -> None:
+    server.answers = [lambda body: (200, {}, [{"index": i, "score": s} for i, s in judged(body)])]
+    with pytest.raises(RerankFailed, match="not a rerank response"):
+        HttpReranker(server.url, model="m").score_texts(QUERY, TEXTS, PATIENT)
+
+
+def test_an_endless_answer_is_not_read(server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_reranker, "LARGEST_ANSWER_BYTES", 1000)
+    server.answers = [(200, {}, b" " * 100_000)]
+    with pytest.raises(RerankFailed, match="longer than 1000 bytes"):
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 429, 503])
+def test_the_key_is_never_shown(server: RerankServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers = [(status, {}, f"bad key {KEY}".encode())] * 2
+    reranker = HttpReranker(server.url, KEY)
+    with caplog.at_level(logging.DEBUG), pytest.raises(RerankFailed) as caught:
+        reranker.score_texts(QUERY, TEXTS, PATIENT)
+    assert KEY not in str(caught.value)
+    assert KEY not in caplog.text
+    assert KEY not in repr(reranker)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"url": ""}, "URL of the reranker"),
+        ({"url": "localhost:8080"}, "URL of the reranker"),
+        ({"url": "ftp://host/rerank"}, "URL of the reranker"),
+        ({"url": f"http://me:{KEY}@host"}, "URL of the reranker"),
+        ({"url": f"http://host/rerank?key={KEY}"}, "URL of the reranker"),
+        ({"url": "http://host", "api_key": f"{KEY}é"}, "API key"),
+        ({"url": "http://host", "api": "magic"}, "one of auto, tei, jina, cohere, vllm, not 'magic'"),
+        ({"url": "http://host", "api": "jina"}, "jina needs the name of a model"),
+        ({"url": "http://host", "api": "cohere"}, "cohere needs the name of a model"),
+        ({"url": "http://host", "batch_size": 0}, "batch size"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_once(arguments: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=complaint) as caught:
+        HttpReranker(**arguments)
+    assert KEY not in str(caught.value)
+
+
+def test_a_process_that_forks_opens_connections_of_its_own(server: RerankServer) -> None:
+    reranker = HttpReranker(server.url)
+    for _ in range(2):
+        reranker.score_texts(QUERY, TEXTS, PATIENT)
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if reranker.score_texts(QUERY, TEXTS, PATIENT) == SCORES else 1)
+        finally:
+            os._exit(2)  # never on into the tests that follow
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert reranker.score_texts(QUERY, TEXTS, PATIENT) == SCORES
+    first, second, of_child, last = server.callers
+    assert first == second == last != of_child
+
+
+def test_the_server_of_these_tests_answers_out_of_order(server: RerankServer) -> None:
+    body = {"query": QUERY, "texts": TEXTS}
+    assert [row["index"] for row in answered(body)] == [1, 2, 0]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.profile_json import changes, from_json, to_json
+from retrieval.profile_settings import LARGEST_WEIGHT, SETTINGS, ImproperProfile, ProfileSettings
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
+
+weights = st.builds(
+    RetrieverWeights,
+    vector=st.floats(0, LARGEST_WEIGHT),
+    lexical=st.floats(0.001, LARGEST_WEIGHT),
+)
+profiles = st.builds(
+    ProfileSettings,
+    method=st.sampled_from(SearchMethod),
+    weights=st.none() | weights,
+    class_weights=st.fixed_dictionaries(dict.fromkeys(QueryClass, weights)),
+    rrf_k=st.integers(1, 10_000),
+    top_k=st.integers(1, 50),
+    depth=st.integers(50, 200),
+    score_threshold=st.none() | st.floats(-1000, 1000),
+    fuzzy=st.booleans(),
+    reranker=st.sampled_from(["none", "cross_encoder", "http"]),
+    rerank_weight=st.none() | st.floats(0, 10),
+    metadata_boosts=st.lists(
+        st.builds(
+            MetadataBoost,
+            key=st.text(min_size=1),
+            value=st.text() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+            weight=st.floats(-10, 10),
+        ),
+        max_size=3,
+    ).map(tuple),
+    context_budget_tokens=st.integers(1, 8000),
+)
+
+
+@given(profiles)
+def test_what_is_stored_comes_back(profile: ProfileSettings) -> None:
+    assert from_json(json.loads(json.dumps(to_json(profile)))) == profile
+
+
+def test_every_setting_is_stored() -> None:
+    assert set(to_json(ProfileSettings())) == {each.name for each in fields(ProfileSettings)}
+
+
+def test_what_an_old_version_does_not_name_has_its_default() -> None:
+    assert from_json({}) == ProfileSettings()
+    assert from_json({"method": "rrf", "top_k": 5}) == ProfileSettings(method=SearchMethod.RRF, top_k=5)
+
+
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.bounds])
+def test_every_number_has_its_range(name: str) -> None:
+    assert SETTINGS[name].bounds is not None
+    low, high = SETTINGS[name].bounds
+    for value in (low, high):
+        # The depth goes along, so that no other rule is broken.
+        settings = {"depth": 200, "top_k": 1, name: int(value) if value == int(value) else value}
+        assert to_json(from_json(settings))[name] == value
+    for value in (low - 1, high + 1, float("nan"), float("inf"), "7", True, [], {}):
+        with pytest.raises(ImproperProfile) as raised:
+            from_json({name: value})
+        assert set(raised.value.errors) == {name}
+        assert raised.value.errors[name]
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(ProfileSettings)])
+def test_only_some_settings_may_be_left_out_as_null(name: str) -> None:
+    if SETTINGS[name].when_empty:
+        assert to_json(from_json({name: None}))[name] is None
+    else:
+        with pytest.raises(ImproperProfile) as raised:
+            from_json({name: None})
+        assert set(raised.value.errors) == {name}
+
+
+HALF = {"vector": 0.5, "lexical": 0.5}
+BOOST = {"key": "department", "value": "surgery", "weight": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("method", "magic", "must be one of"),
+        ("method", ["rrf"], "must be one of"),
+        ("weights", {"vector": 1}, "each of vector and lexical"),
+        ("weights", {"vector": 1, "lexical": 1, "third": 1}, "each of vector and lexical"),
+        ("weights", {"vector": "1", "lexical": 1}, "each of vector and lexical"),
+        ("weights", {"vector": -1, "lexical": 1}, "each of vector and lexical"),
+        ("weights", {"vector": float("nan"), "lexical": 1}, "each of vector and lexical"),
+        ("weights", {"vector": 0, "lexical": 0}, "not be 0 for both"),
+        ("weights", 1, "each of vector and lexical"),
+        ("class_weights", {"code": HALF}, "no weights for conceptual, troubleshooting, comparison, default"),
+        ("class_weights", {"poetry": HALF}, "no class of questions named poetry"),
+        ("class_weights", {"code": {"vector": 1}}, "code: "),
+        ("class_weights", [], "by class of question"),
+        ("rrf_k", 60.5, "whole number"),
+        ("top_k", 51, "not be larger than the depth of 50"),
+        ("fuzzy", 1, "true or false"),
+        ("reformulate", "yes", "true or false"),
+        ("reranker", "", "must be a name"),
+        ("reranker", 3, "must be a name"),
+        ("metadata_boosts", {}, "list of boosts"),
+        ("metadata_boosts", ["surgery"], "a key, a value and a weight"),
+        ("metadata_boosts", [{**BOOST, "more": 1}], "a key, a value and a weight"),
+        ("metadata_boosts", [{**BOOST, "weight": 11}], "between -10 and 10"),
+        ("metadata_boosts", [{**BOOST, "weight": "1"}], "between -10 and 10"),
+        ("metadata_boosts", [{**BOOST, "key": ""}], "needs a key"),
+        ("metadata_boosts", [{**BOOST, "value": [1]}], "text, a number, true or false"),
+    ],
+)
+def test_an_impossible_value_is_named(name: str, value: Any, told: str) -> None:
+    with pytest.raises(ImproperProfile) as raised:
+        from_json({name: value})
+    assert set(raised.value.errors) == {name}
+    assert told in raised.value.errors[name]
+    assert str(raised.value).startswith(f"{name}: ")
+
+
+def test_unknown_settings_are_named_with_all_other_errors() -> None:
+    with pytest.raises(ImproperProfile) as raised:
+        from_json({"topk": 3, "depth": 0, "method": "magic"})
+    assert raised.value.errors["topk"] == "is not a setting"
+    assert set(raised.value.errors) == {"topk", "depth", "method"}
+
+
+def test_what_is_no_object_is_no_profile() -> None:
+    with pytest.raises(ImproperProfile):
+        from_json([1])  # type: ignore[arg-type]
+
+
+def test_changes_name_what_differs_in_order() -> None:
+    before = ProfileSettings(method=SearchMethod.ZSCORE)
+    code = {**before.class_weights, QueryClass.CODE: RetrieverWeights(1, 0)}
+    after = ProfileSettings(method=SearchMethod.ADAPTIVE, class_weights=code, rerank_weight=None)
+    assert [(one.name, one.before, one.after) for one in changes(before, after)] == [
+        ("method", "zscore", "adaptive"),
+        ("class_weights.code", {"vector": 0.5, "lexical": 0.5}, {"vector": 1, "lexical": 0}),
+        ("rerank_weight", 0.5, None),
+    ]
+    assert changes(after, after) == []

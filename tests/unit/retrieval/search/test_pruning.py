@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import itertools
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.search.pruning import LARGEST_FORMULA, ROUNDING, Term, candidates, rarest
+
+BOUNDS = st.floats(min_value=0.01, max_value=30)
+TERMS = st.lists(st.tuples(BOUNDS, st.booleans()), min_size=1, max_size=6).map(
+    lambda drawn: [Term(f"'t{n}'", bound, 1, common) for n, (bound, common) in enumerate(drawn)]
+)
+
+
+def matches(notation: str, held: set[str]) -> bool:
+    """What PostgreSQL says of a passage with these terms; & binds stronger than |, as `and` does than `or`."""
+    if not notation:
+        return False
+    expression = notation.replace("&", " and ").replace("|", " or ")
+    return bool(eval(re.sub(r"'t\d+'", lambda term: str(term[0] in held), expression)))
+
+
+def passages(terms: list[Term]) -> list[tuple[Term, ...]]:
+    return [held for n in range(len(terms) + 1) for held in itertools.combinations(terms, n)]
+
+
+@given(TERMS, st.floats(min_value=0, max_value=100))
+def test_exactly_the_passages_that_can_reach_the_threshold_match(terms: list[Term], threshold: float) -> None:
+    notation = candidates(terms, threshold)
+    assert notation.count("'") // 2 <= LARGEST_FORMULA
+    for held in passages(terms):
+        bound = sum(term.bound for term in held)
+        is_candidate = any(not term.common for term in held)
+        found = matches(notation, {term.notation for term in held})
+        if is_candidate and bound >= threshold:
+            assert found
+        if not is_candidate:
+            assert not found
+        if bound < threshold - 2 * ROUNDING * max(1.0, threshold):
+            assert not found
+
+
+@given(st.lists(BOUNDS, min_size=9, max_size=60), st.floats(min_value=0, max_value=1), st.randoms())
+def test_a_long_question_misses_no_passage_either(bounds: list[float], share: float, random) -> None:  # type: ignore[no-untyped-def]
+    terms = [Term(f"'t{n}'", bound, 1) for n, bound in enumerate(bounds)]
+    threshold = share * sum(bounds)
+    notation = candidates(terms, threshold)
+    for _ in range(30):
+        held = [term for term in terms if random.random() < 0.5]
+        if held and sum(term.bound for term in held) >= threshold:
+            assert matches(notation, {term.notation for term in held})
+
+
+def test_hundreds_of_terms_take_no_time_and_make_no_large_formula() -> None:
+    terms = [Term(f"'t{n}'", 10.0 - n / 100, 1) for n in range(500)]
+    for threshold in (5.0, 60.0, 1000.0, 3000.0):
+        notation = candidates(terms, threshold)
+        # A union of all of them, or a small formula of some.
+        assert "&" not in notation or notation.count("'") // 2 <= 2 * LARGEST_FORMULA
+
+
+def test_a_threshold_that_nothing_reaches_leaves_nothing() -> None:
+    assert candidates([Term("'t0'", 1.0, 1), Term("'t1'", 2.0, 1)], 3.5) == ""
+
+
+def test_the_formula_is_short() -> None:
+    terms = [Term("'t0'", 10.0, 5), Term("'t1'", 4.0, 90), Term("'t2'", 3.0, 200), Term("'t3'", 1.0, 600, common=True)]
+    assert candidates(terms, 7.0) == "'t0' | 't1' & ( 't2' )"
+    assert candidates(terms, 8.0) == "'t0' | 't1' & ( 't2' & ( 't3' ) )"
+
+
+def test_the_rarest_terms_come_first_and_at_least_one() -> None:
+    terms = [Term("'t0'", 1.0, 500), Term("'t1'", 3.0, 20), Term("'t2'", 2.0, 90), Term("'t3'", 0.1, 1, common=True)]
+    assert [term.notation for term in rarest(terms, 10)] == ["'t1'"]
+    assert [term.notation for term in rarest(terms, 110)] == ["'t1'", "'t2'"]
+    assert [term.notation for term in rarest(terms, 10_000)] == ["'t1'", "'t2'", "'t0'"]
+    assert rarest([terms[3]], 10) == []
