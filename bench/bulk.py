@@ -17,9 +17,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from retrieval.documents.ingestion import Progress
-from retrieval.index.chunk_writer import NewChunk, lock_statistics, reweigh, weighting
-from retrieval.index.lexical_fields import FIELD_BOOSTS
-from retrieval.index.vector_rows import copy_vectors
+from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk, copy_vectors, lock_statistics, reweigh, weighting
 from retrieval.models import Chunk, Collection, Document, DocumentText, Embedder, Lexeme
 from retrieval.text.terms import expand_identifiers
 

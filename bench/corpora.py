@@ -21,9 +21,8 @@ from retrieval import conf
 from retrieval.documents import extraction
 from retrieval.documents.ingestion import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.exceptions import DocumentRejected
-from retrieval.index.active import active_embedder
-from retrieval.index.chunk_writer import NewChunk
-from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.active_embedder import active_embedder
+from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.statistics.intervals import RESAMPLES, is_loss, mean_interval
+from evaluation.statistics import RESAMPLES, is_loss, mean_interval
 
 SEED = 20
 

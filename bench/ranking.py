@@ -12,8 +12,7 @@ from bench.reporting import Report
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.runs.measurement import prepare_reranker, search_errors
 from evaluation.runs.queue import corpus_version
-from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
-from evaluation.statistics.ranking import METRICS, TOP_K
+from evaluation.statistics import METRICS, TOP_K, Interval, Percentiles, mean_interval, percentiles
 from retrieval.models import Collection
 from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search

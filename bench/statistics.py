@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.statistics.intervals import RESAMPLES, Interval, bootstrap, mean_interval
+from evaluation.statistics import RESAMPLES, Interval, bootstrap, mean_interval
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:

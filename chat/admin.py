@@ -19,8 +19,7 @@ from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
-from retrieval.admin.admin_rights import CollectionFilter
-from retrieval.admin.base import ConditionFilter, ReadOnlyAdmin, badge
+from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, badge
 from retrieval.infrastructure.record import tell
 
 

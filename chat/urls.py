@@ -1,28 +1,39 @@
 from django.urls import path
 
-from chat import views
-from chat.debugging.debug_views import scores
+from chat.debugging.panel import debug, scores
 from chat.pages import widget
+from chat.pages.conversation_views import (
+    conversation_entry,
+    conversations,
+    delete_conversation,
+    feedback,
+    rename_conversation,
+    share,
+    shared,
+    stop_sharing,
+)
+from chat.pages.page_views import conversation, home
+from chat.pages.question_views import ask, stop, stream
 
 app_name = "chat"
 
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("ask/", views.ask, name="ask"),
-    path("c/<uuid:conversation_id>/", views.conversation, name="conversation"),
-    path("c/<uuid:conversation_id>/delete/", views.delete_conversation, name="delete_conversation"),
-    path("c/<uuid:conversation_id>/rename/", views.rename_conversation, name="rename_conversation"),
-    path("c/<uuid:conversation_id>/entry/", views.conversation_entry, name="conversation_entry"),
-    path("c/<uuid:conversation_id>/share/", views.share, name="share"),
-    path("c/<uuid:conversation_id>/stop-sharing/", views.stop_sharing, name="stop_sharing"),
-    path("conversations/", views.conversations, name="conversations"),
-    path("s/<uuid:token>/", views.shared, name="shared"),
+    path("", home, name="home"),
+    path("ask/", ask, name="ask"),
+    path("c/<uuid:conversation_id>/", conversation, name="conversation"),
+    path("c/<uuid:conversation_id>/delete/", delete_conversation, name="delete_conversation"),
+    path("c/<uuid:conversation_id>/rename/", rename_conversation, name="rename_conversation"),
+    path("c/<uuid:conversation_id>/entry/", conversation_entry, name="conversation_entry"),
+    path("c/<uuid:conversation_id>/share/", share, name="share"),
+    path("c/<uuid:conversation_id>/stop-sharing/", stop_sharing, name="stop_sharing"),
+    path("conversations/", conversations, name="conversations"),
+    path("s/<uuid:token>/", shared, name="shared"),
     path("widget.js", widget.script, name="widget_script"),
     path("widget/", widget.frame, name="widget"),
     path("widget/answers/<uuid:answer_id>/", widget.answer, name="widget_answer"),
-    path("answers/<uuid:answer_id>/stream/", views.stream, name="stream"),
-    path("answers/<uuid:answer_id>/stop/", views.stop, name="stop"),
-    path("answers/<uuid:answer_id>/feedback/", views.feedback, name="feedback"),
-    path("answers/<uuid:answer_id>/debug/", views.debug, name="debug"),
+    path("answers/<uuid:answer_id>/stream/", stream, name="stream"),
+    path("answers/<uuid:answer_id>/stop/", stop, name="stop"),
+    path("answers/<uuid:answer_id>/feedback/", feedback, name="feedback"),
+    path("answers/<uuid:answer_id>/debug/", debug, name="debug"),
     path("answers/<uuid:answer_id>/debug/scores/", scores, name="debug_scores"),
 ]

@@ -24,10 +24,10 @@ from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy, RunKind
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
-from evaluation.statistics.intervals import is_loss
+from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.profile_json import to_json
+from retrieval.profile_settings import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:

@@ -36,13 +36,11 @@ from evaluation.judges.types import (
     UnusableJudgement,
 )
 from evaluation.models import Judgement, JudgeUsage, Score
-from evaluation.models.job import EvaluationJob
-from retrieval.context import ContextBlock, Passage
+from evaluation.models.base import EvaluationJob
 from retrieval.exceptions import LeaseLost
-from retrieval.infrastructure.commits import not_waiting
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.job import enqueue_on_commit, is_due
-from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.database import not_waiting
+from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
+from retrieval.types import ContextBlock, Passage
 
 # A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
@@ -158,7 +156,7 @@ def judge(judgement_id: int) -> Judgement | None:
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
-    judgement = acquire(waiting, judgement_id, status=Judgement.RUNNING)
+    judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
     if judgement is None:
         return None
     try:

@@ -17,7 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 django.setup(set_prefix=False)
 
 from ragsite.http.errors import problem  # noqa: E402
-from ragsite.http.request_bodies import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
+from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
 
 Scope = dict[str, Any]

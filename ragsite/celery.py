@@ -10,7 +10,7 @@ from celery import Celery
 from celery.signals import setup_logging, worker_process_init
 
 from ragsite import machine
-from ragsite.operations import request_context  # noqa: F401  (connects its signals)
+from ragsite.operations import logs  # noqa: F401  (connects its signals)
 
 # Whoever imports this first: uvicorn does before asgi.py has said so.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")

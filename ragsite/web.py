@@ -33,9 +33,9 @@ from gunicorn.workers import gasgi
 
 from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
-from ragsite.postgres.pools import pool_of
+from ragsite.postgres.embedded import pool_of
 from retrieval import conf
-from retrieval.api.callers import network_of
+from retrieval.api.throttling import network_of
 from retrieval.documents import sandbox
 from retrieval.exceptions import RetrievalError
 from retrieval.index.embedders.onnx import OnnxEmbedder

@@ -1,18 +1,65 @@
 """What an admin tunes, as one object: every number of a search that is not the question's own.
 
-A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.profile_json`).
+A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.profile_settings`).
 
-A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.setting`) are what
+A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.profile_settings`) are what
 the checks, the admin's form and the table of `docs/search.md` are made from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from retrieval.setting import BOOSTS, CANDIDATES, CONTEXT, KEPT, RANKING, RERANK, Setting, _, setting
+from retrieval import dataclass_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
+
+# The record of a search setting, and the sections that settings stand in.
+
+KEPT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a setting beside its name, type and default. Texts are in English; the forms translate them.
+
+    ``bounds`` are the least and the most of a number. ``when_empty`` says what None stands for; without it None is not
+    allowed. ``methods`` are those that the setting concerns, None for all. ``as_published`` is the value of a
+    method that is asked for by name, KEPT where that is the profile's own.
+    """
+
+    section: str
+    label: str
+    help_text: str
+    bounds: tuple[float, float] | None = None
+    when_empty: str = ""
+    methods: frozenset[SearchMethod] | None = None
+    as_published: Any = KEPT
+
+
+def _(text: str) -> str:
+    """Marks a text for translation."""
+    return text
+
+
+RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
+CONTEXT, BOOSTS = _("Context"), _("Boosts")
+# The sections of the form, in their order, with what each is about.
+SECTIONS = {
+    RANKING: _("How the two retrievers, by meaning (vector) and by words (lexical), become one list."),
+    CANDIDATES: _("How many passages are looked at, and how many are returned."),
+    RERANK: _("A second, slower look at the best candidates."),
+    CONTEXT: _("What of the passages found an answer is written from."),
+    BOOSTS: _("Documents whose metadata say something are moved up or down."),
+}
+
+
+def setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
+    """A field of a profile's settings, with its record; a callable makes the default."""
+    how = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
+
 
 LARGEST_DEPTH = 200
 LARGEST_BUDGET_TOKENS = 8000
@@ -221,3 +268,140 @@ TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") fo
 def is_within(value: object, low: float, high: float) -> bool:
     """Whether it is a number from ``low`` to ``high``; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+
+# A stored search profile: its settings as JSON, so that an old version can be searched with, compared and published
+# again. :func:`from_json` names every field that is wrong.
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that differs between two profiles, with both values as :func:`to_json` has them."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+def changes(before: ProfileSettings, after: ProfileSettings) -> list[SettingChange]:
+    """The settings that differ, in the order of their declaration; a class of questions counts as one of its own."""
+    first, second = _flat(before), _flat(after)
+    return [SettingChange(name, first[name], second[name]) for name in first if first[name] != second[name]]
+
+
+def _flat(profile: ProfileSettings) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in to_json(profile).items():
+        if name == "class_weights":
+            values |= {f"{name}.{query_class.value}": value[query_class.value] for query_class in QueryClass}
+        else:
+            values[name] = value
+    return values
+
+
+def to_json(profile: ProfileSettings) -> dict[str, Any]:
+    """The settings as JSON's types; :func:`from_json` gives them back."""
+    values: dict[str, Any] = dataclass_json.to_json(profile)
+    return values
+
+
+def from_json(values: Mapping[str, Any]) -> ProfileSettings:
+    """The settings of a stored profile; what it does not name has its default, so that old versions stay readable.
+
+    Raises: ImproperProfile for an unknown field or an impossible value.
+    """
+    if not isinstance(values, Mapping):
+        raise ImproperProfile({"settings": "must be an object of settings by name"})
+    errors = {str(name): "is not a setting" for name in values if name not in SETTINGS}
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in SETTINGS:
+            try:
+                may_be_none = value is None and SETTINGS[name].when_empty
+                read[name] = None if may_be_none else _READERS[TYPES[name]](value)
+            except (TypeError, ValueError, OverflowError) as error:
+                errors[name] = str(error)
+    try:
+        profile = ProfileSettings(**read)
+    except ImproperProfile as error:
+        errors |= error.errors
+    if errors:
+        raise ImproperProfile(errors)
+    return profile
+
+
+def _method(value: Any) -> SearchMethod:
+    if value not in [method.value for method in SearchMethod]:
+        raise ValueError(f"must be one of {', '.join(SearchMethod)}, not {value!r}")
+    return SearchMethod(value)
+
+
+def _weights(value: Any) -> RetrieverWeights:
+    numbers = value if isinstance(value, Mapping) else {}
+    if set(numbers) != {"vector", "lexical"} or not all(
+        is_within(number, 0, LARGEST_WEIGHT) for number in numbers.values()
+    ):
+        raise ValueError(f"must be a number from 0 to {LARGEST_WEIGHT} for each of vector and lexical, not {value!r}")
+    if not any(numbers.values()):
+        raise ValueError("must not be 0 for both vector and lexical")
+    return RetrieverWeights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
+
+
+def _class_weights(value: Any) -> dict[QueryClass, RetrieverWeights]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"must be weights by class of question, not {value!r}")
+    if unknown := [str(name) for name in value if name not in [each.value for each in QueryClass]]:
+        raise ValueError(f"has no class of questions named {', '.join(unknown)}")
+    read = {}
+    for name, weights in value.items():
+        try:
+            read[QueryClass(name)] = _weights(weights)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return read
+
+
+def _metadata_boosts(value: Any) -> tuple[MetadataBoost, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"must be a list of boosts, not {value!r}")
+    return tuple(_metadata_boost(boost) for boost in value)
+
+
+def _metadata_boost(value: Any) -> MetadataBoost:
+    if not isinstance(value, Mapping) or set(value) != {"key", "value", "weight"}:
+        raise ValueError(f"must hold a key, a value and a weight, not {value!r}")
+    wanted = value["value"]
+    if not isinstance(value["key"], str) or not isinstance(wanted, (str, int, float)) or wanted != wanted:
+        raise TypeError(f"must have text as key, and text, a number, true or false as value, not {value!r}")
+    return MetadataBoost(**value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or int(value) != value:
+        raise ValueError(f"must be a whole number, not {value!r}")
+    return int(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"must be a name, not {value!r}")
+    return value
+
+
+# By the name of the setting's type. A number is checked with the whole profile.
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "SearchMethod": _method,
+    "RetrieverWeights": _weights,
+    "Mapping[QueryClass, RetrieverWeights]": _class_weights,
+    "tuple[MetadataBoost, ...]": _metadata_boosts,
+    "bool": _flag,
+    "str": _text,
+    "int": _whole,
+    "float": lambda value: value,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from functools import reduce
 from operator import or_
@@ -21,10 +21,101 @@ from django.utils.translation import gettext as _
 
 from retrieval.exceptions import InvalidQuery
 from retrieval.key_limits import limits_of
-from retrieval.models import Collection, CollectionGrant, Document
-from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models.collection import CollectionQuerySet, groups_of, is_active, is_superuser
+from retrieval.models.document import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
+
+# Why somebody may read a collection or a document, or may not: the rule that decides, in words.
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Whether it is seen, as the queries decide, and the rule in a sentence. ``remark`` is what else keeps it from
+    being found; empty for nothing."""
+
+    is_seen: bool
+    rule: str
+    remark: str = ""
+
+
+def why_collection(user: Any, collection: Collection) -> Reason:
+    """Whether ``user`` (nobody's for a visitor) may ask the collection, and by which rule."""
+    is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
+    remark = ""
+    if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
+        remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
+    return Reason(is_seen, _rule_of_collection(user, collection), remark)
+
+
+def _rule_of_collection(user: Any, collection: Collection) -> str:
+    if is_superuser(user):
+        return _("Superusers read everything.")
+    if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
+        return (
+            _("It is the working copy of a draft: those see it who may change the documents of %s.") % draft.collection
+        )
+    if collection.visibility == Visibility.PUBLIC:
+        return _("%s is open to everybody.") % collection
+    if (grant := _grant(user, collection)) is not None:
+        names = {"holder": grant.group or grant.user, "role": grant.get_role_display(), "collection": collection}
+        if grant.group:
+            return _("The group %(holder)s has a grant in %(collection)s: %(role)s.") % names
+        return _("%(holder)s has a grant in %(collection)s: %(role)s.") % names
+    if getattr(user, "is_authenticated", False) and not user.is_active:
+        return (
+            _("The account is switched off: it sees what visitors see, and %s is not open to everybody.") % collection
+        )
+    if collection.visibility == Visibility.SIGNED_IN:
+        return _("%s is open to everybody who has signed in.") % collection
+    if collection.visibility == Visibility.STAFF:
+        return _("%s is open to staff.") % collection
+    return (
+        _("%s is open to those alone who have a grant, and there is none for this account or its groups.") % collection
+    )
+
+
+def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
+    if not is_active(user):
+        return None
+    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)
+    return held.select_related("group", "user").first()
+
+
+def why_document(user: Any, document: Document) -> Reason:
+    """As :func:`why_collection`, of a document."""
+    found = why_collection(user, document.collection)
+    is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
+    remark = found.remark
+    if document.status != Document.Status.READY and not document.chunk_count:
+        remark = _("Nothing of it can be found yet: it is %s.") % document.get_status_display()
+    key = settings.DOCUMENT_GROUPS_KEY
+    if not found.is_seen or is_superuser(user) or key not in document.metadata:
+        return Reason(is_seen, found.rule, remark)
+    named = document.metadata[key]
+    names = (
+        [named]
+        if isinstance(named, str)
+        else [name for name in named if isinstance(name, str)]
+        if isinstance(named, list)
+        else []
+    )
+    [reader] = readers_for(user)
+    if document.collection_id in reader.collections:
+        rule = (
+            _("Its metadata narrow it to groups, but the account may change the documents of %s.") % document.collection
+        )
+    elif not names:
+        rule = _("Its metadata hold “%(value)s” under %(key)s, which names no group: it is hidden.") % {
+            "value": named,
+            "key": key,
+        }
+    elif own := sorted(set(names) & set(reader.groups)):
+        rule = _("Its metadata narrow it to groups, and the account is in %s.") % ", ".join(own)
+    else:
+        rule = _("Its metadata narrow it to the groups %s, and the account is in none of them.") % ", ".join(names)
+    return Reason(is_seen, rule, remark)
+
 
 # The document's own dates, by the names that a filter gives them.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}

@@ -7,7 +7,7 @@ from celery import shared_task
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import reweigh
-from retrieval.infrastructure.sweep import sweep_all
+from retrieval.infrastructure.jobs import sweep_all
 from retrieval.sources import sync_runs as source_runs
 from retrieval.sources.sync_runs import sync
 from retrieval.webhooks import deliver

@@ -21,9 +21,7 @@ from django.utils import timezone
 
 from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.lease import acquire
-from retrieval.infrastructure.sweep import sweeping
+from retrieval.infrastructure.jobs import acquire_lease, heartbeat, sweeping
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused
@@ -64,7 +62,7 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
     It is DONE after an answer of 2xx, FAILED when another attempt cannot help, else WAITING for the next one.
     """
     rows = WebhookDelivery.unfinished().select_related("webhook")
-    delivery = acquire(rows, delivery_id, status=WebhookDelivery.RUNNING)
+    delivery = acquire_lease(rows, delivery_id, status=WebhookDelivery.RUNNING)
     if delivery is None:
         return None
     try:

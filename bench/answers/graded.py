@@ -20,7 +20,7 @@ from bench.beir import read_objects
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, Grade, grade
 from evaluation.sets.beir_files import read_expectations
-from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
+from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
 
 REFUSE = ["REFUSE"]
 NEAR_MISS, OFF_TOPIC = "near_miss", "off_topic"

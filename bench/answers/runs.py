@@ -20,7 +20,7 @@ from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.runs.agreement import holds_answer
 from evaluation.runs.measurement import reply_to
 from evaluation.runs.queue import corpus_version
-from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
+from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
 from retrieval.documents.file_loading import ingest_paths
 from retrieval.models import Collection, Visibility
 from retrieval.models.collection import TextSearchConfiguration

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.beir import read_objects
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.statistics.intervals import Interval, mean_interval
+from evaluation.statistics import Interval, mean_interval
 from retrieval.types import Classification, QueryClass
 
 SHIPPED = Path(__file__).with_name("query_classes.jsonl")

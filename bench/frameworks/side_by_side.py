@@ -72,7 +72,7 @@ def of_size(chunks: int) -> Material:
 def ours(material: Material) -> tuple[list[float], list[list[int]]]:
     from django.contrib.auth.models import AnonymousUser
 
-    from retrieval.index.encoding import encode_query
+    from retrieval.index.active_embedder import encode_query
     from retrieval.rights import readers_in
     from retrieval.search.pipeline import search
     from retrieval.types import SearchFilters
@@ -92,9 +92,8 @@ def ours(material: Material) -> tuple[list[float], list[list[int]]]:
 
 
 def theirs(material: Material, python: Path) -> Iterator[tuple[str, list[float], list[list[int]]]]:
-    from retrieval.index.active import active_embedder
-    from retrieval.index.encoding import encode_query
-    from retrieval.search.stored import load_stored
+    from retrieval.index.active_embedder import active_embedder, encode_query
+    from retrieval.search.passage_rows import load_stored
 
     vectors = []
     for start in range(0, len(material.chunk_ids), 5000):
@@ -130,8 +129,7 @@ def main() -> None:
 
     django.setup()
     from bench.reporting import figure, replace_section, table
-    from evaluation.statistics.intervals import percentiles
-    from evaluation.statistics.ranking import ndcg
+    from evaluation.statistics import ndcg, percentiles
 
     rows = []
     # One after the other: made-up passages of another size take the place of those before.

@@ -18,8 +18,7 @@ from pathlib import Path
 from bench.beir import read_objects, read_test_set
 from bench.reporting import Report
 from bench.statistics import auroc
-from chat.answering.support import Statement, SupportScorer
-from chat.answering.supporting_passages import cut_passage
+from chat.answering.support import Statement, SupportScorer, cut_passage
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 from retrieval.text.sentences import split_sentences

@@ -26,10 +26,10 @@ from chat.answering.support import (
     Statement,
     SupportScorer,
     SupportWeights,
+    cut_passage,
     estimate_support,
     groundedness,
 )
-from chat.answering.supporting_passages import cut_passage
 from evaluation.exceptions import UnreadableTestSet
 
 FOLDS = 10

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from evaluation.statistics import intervals
+from evaluation import statistics
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
     """None of no values."""
-    return intervals.percentile(values, percent) if values else None
+    return statistics.percentile(values, percent) if values else None
 
 
 def seconds(value: float | None) -> str:

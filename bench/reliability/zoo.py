@@ -95,7 +95,7 @@ def main() -> None:
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
-        from ragsite.accounts.key_authentication import issue_key
+        from ragsite.accounts.keys import issue_key
         from retrieval.key_limits import Scope
         from retrieval.models import Collection, Document, Visibility
 

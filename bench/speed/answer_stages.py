@@ -14,8 +14,8 @@ from bench.reporting import Report
 from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import reply_to
-from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.index.encoding import encode_query
+from evaluation.statistics import Percentiles, percentiles
+from retrieval.index.active_embedder import encode_query
 from retrieval.infrastructure import tracing
 from retrieval.rights import filters_for
 

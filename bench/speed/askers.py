@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from evaluation.statistics.intervals import Percentiles, percentiles
+from evaluation.statistics import Percentiles, percentiles
 
 SECONDS = 8.0
 WARM_UP = 5

@@ -21,8 +21,8 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.models import Judgement
-from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.infrastructure.sweep import sweep
+from evaluation.statistics import Percentiles, percentiles
+from retrieval.infrastructure.jobs import sweep
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"
 

@@ -15,8 +15,8 @@ from bench.speed import texts
 from bench.speed.copying import copy_corpus, make_indexes
 from bench.speed.texts import SyntheticCorpus, Vectors
 from retrieval import conf
-from retrieval.index.active import active_embedder
-from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.active_embedder import active_embedder
+from retrieval.index.chunk_writer import FIELD_BOOSTS
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,

@@ -24,12 +24,11 @@ from bench.speed.askers import Throughput
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
-from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.index.active import active_embedder
-from retrieval.index.distributed_tables import distributed
-from retrieval.index.encoding import encode_query, forget_queries
+from evaluation.statistics import Percentiles, percentiles
+from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
+from retrieval.index.distribution import distributed
 from retrieval.index.vector_index import exact_distance
-from retrieval.infrastructure.statements import fetch
+from retrieval.infrastructure.database import fetch
 from retrieval.rights import readers_in
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker

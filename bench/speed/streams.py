@@ -23,7 +23,7 @@ from bench.speed.slow_model import SlowModel, slow_model
 from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
-from evaluation.statistics.intervals import Percentiles, percentiles
+from evaluation.statistics import Percentiles, percentiles
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 

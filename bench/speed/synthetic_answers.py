@@ -25,7 +25,7 @@ from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
 from evaluation.models.arms import Arm, pseudonym
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion, Visibility
-from retrieval.profile_json import to_json
+from retrieval.profile_settings import to_json
 from retrieval.search import profiles
 
 SEED = 90_000

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrieval.tables.cells import read_date
+from retrieval.tables.table_reading import read_date
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,18 +28,17 @@ from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from chat.types import Approval, Completed, ContextSource, Searched, VerifiedCitation
 from retrieval import conf
-from retrieval.context import AssembledContext, ContextBlock
 from retrieval.exceptions import RetrievalError
+from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.index.encoding import encode_query
-from retrieval.infrastructure.servers import give_connections_back
-from retrieval.infrastructure.sweep import sweeping
+from retrieval.infrastructure.database import give_connections_back
+from retrieval.infrastructure.jobs import sweeping
 from retrieval.models import Chunk, DocumentText
 from retrieval.rights import restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
-from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, Turn
+from retrieval.types import AssembledContext, ContextBlock, QueryClass, RetrieverWeights, SearchFilters, Turn
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.answering.assertions import declines, extract_assertion
-from chat.answering.citations import MARKER, cited_sentences
-from chat.answering.code_spans import blank_code, find_code
-from chat.answering.support import Statement, SupportScorer
+from chat.answering.citations import MARKER, blank_code, cited_sentences, find_code
+from chat.answering.support import Statement, SupportScorer, declines, extract_assertion
 from chat.answering.verification import evidence_of, is_foreign
 from chat.answering.words import numbers_asserted, stems
 from retrieval.exceptions import RetrievalError

@@ -1,10 +1,12 @@
-"""Asking a server of chat completions for one completion: attempts, pauses, time, and what the server does not take."""
+"""A server of chat completions: asked within attempts, pauses and time, its stream read, its refusals understood."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
+import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,19 +14,174 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+from django.utils.http import parse_http_date_safe
 
-from chat.answering.completion_stream import Delta
-from chat.answering.completion_stream import deltas as read_deltas
-from chat.answering.refused import Refused, read_beginning
-from chat.answering.tool_calls import ASK_TABLES
+from chat.answering.tool_calls import ASK_TABLES, CallPiece, read_pieces, storable
 from chat.exceptions import GenerationFailed
-from retrieval.infrastructure.bounded_http import trusted_certificates
 from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
-from retrieval.infrastructure.endpoint import ChatEndpoint
-from retrieval.infrastructure.quoting import without_request
+from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.infrastructure.model_server import trusted_certificates, without_request
 from retrieval.infrastructure.tracing import span
 
 logger = logging.getLogger(__name__)
+
+# What a server of chat completions sends, piece by piece: as a stream of events, or as one JSON document.
+
+# An answer is some kilobytes; whoever sends more has lost itself, and must not take the process along.
+LARGEST_RESPONSE_BYTES = 8 * 2**20
+_NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a completion. All empty: the model works, but says nothing to be shown (it reasons, say).
+
+    ``calls`` are pieces of the functions that it calls. ``finish_reason`` comes with the last words; ``prompt_tokens``
+    and ``completion_tokens`` where the server counts.
+    """
+
+    text: str = ""
+    calls: tuple[CallPiece, ...] = ()
+    finish_reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+async def deltas(response: httpx2.Response) -> AsyncGenerator[Delta, None]:
+    """The completion as it comes. Raises: GenerationFailed for anything else, and for one that breaks off."""
+    lines = _lines(response)
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+        yield _delta(_parse(b"\n".join([line async for line in lines])), "message")
+        return
+    ended = False
+    async for line in lines:
+        if not line.startswith(b"data:"):
+            continue
+        payload = line[len(b"data:") :].strip()
+        if payload == b"[DONE]":
+            return
+        delta = _delta(_parse(payload), "delta")
+        ended = ended or bool(delta.finish_reason)
+        yield delta
+    if not ended:
+        raise GenerationFailed("The model's answer broke off.")
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    held = bytearray()
+    received = 0
+    async for piece in response.aiter_bytes():
+        received += len(piece)
+        if received > LARGEST_RESPONSE_BYTES:
+            raise GenerationFailed("The model server sent more than an answer can be.")
+        held += piece
+        if b"\n" not in piece:
+            continue
+        *whole, held = held.split(b"\n")
+        for line in whole:
+            yield bytes(line).rstrip(b"\r")
+    if held:
+        yield bytes(held)
+
+
+def _parse(payload: bytes) -> dict[str, Any]:
+    try:
+        chunk = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise GenerationFailed(_NOT_A_COMPLETION) from error
+    if not isinstance(chunk, dict):
+        raise GenerationFailed(_NOT_A_COMPLETION)
+    return chunk
+
+
+def _delta(chunk: dict[str, Any], part: str) -> Delta:
+    """The first choice's words, from its "delta" or its "message". What the model thinks beforehand is left out."""
+    if chunk.get("error"):
+        raise GenerationFailed(f"The model server broke off: {str(chunk['error'])[:200]}")
+    try:
+        choices = chunk.get("choices") or []
+        choice = choices[0] if choices else {}
+        counted = chunk.get("usage") or {}
+        said = choice.get(part) or {}
+        return Delta(
+            text=_text(said.get("content")),
+            calls=read_pieces(said.get("tool_calls")),
+            finish_reason=str(choice.get("finish_reason") or ""),
+            prompt_tokens=_count(counted.get("prompt_tokens")),
+            completion_tokens=_count(counted.get("completion_tokens")),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise GenerationFailed(_NOT_A_COMPLETION) from error
+
+
+def _text(content: Any) -> str:
+    """Content is text, or a list of parts of which those of type text are."""
+    if isinstance(content, list):
+        return "".join(str(part["text"]) for part in content if part.get("type") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError("content")
+    return storable(content or "")
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+# A server of chat completions that refuses a request: why, for how long, and what it would take instead.
+
+LONGEST_REFUSAL_BYTES = 16 * 1024
+# What servers say when prompt and answer do not fit: they name max_tokens, and know it well.
+_TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
+# How servers say that they, or their model, know no functions: vLLM and Ollama with 400, OpenRouter with 404, llama.cpp
+# with 500.
+_NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
+_REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
+
+
+class Refused(Exception):
+    """The server answered with another status than 200. ``pause_seconds`` is what it asks for, if it does."""
+
+    def __init__(
+        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
+    ) -> None:
+        super().__init__(endpoint.refusal(response.status_code, received, body))
+        self.status = response.status_code
+        self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
+        self._said = received.decode("utf-8", "replace")
+
+    def blamed(self, body: dict[str, Any]) -> str:
+        """The parameter of the request that the server does not take; empty when it complains of something else."""
+        if _TOO_LONG.search(self._said):
+            return ""
+        if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
+            return "tools"
+        if self.status not in (400, 422):
+            return ""
+        for name in ("max_completion_tokens", "stream_options", "max_tokens", "temperature"):
+            if name in body and name in self._said:
+                return name
+        # Servers that name nothing mostly stumble over the newest of the parameters.
+        return next((name for name in ("tools", "stream_options") if name in body), "")
+
+
+async def read_beginning(response: httpx2.Response) -> bytes:
+    """The first bytes of what the server says of its refusal."""
+    received = b""
+    async for piece in response.aiter_bytes():
+        received += piece
+        if len(received) > LONGEST_REFUSAL_BYTES:
+            break
+    return received
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None for none."""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        at = parse_http_date_safe(value)
+        return None if at is None else max(0.0, at - time.time())
+
 
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
@@ -163,7 +320,7 @@ class CompletionClient:
                 if response.status_code != httpx2.codes.OK:
                     raise Refused(response, await read_beginning(response), self._endpoint, body)
                 try:
-                    async with aclosing(read_deltas(response)) as received:
+                    async with aclosing(deltas(response)) as received:
                         async for delta in received:
                             yield delta
                 except GenerationFailed as error:

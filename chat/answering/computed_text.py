@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chat.answering.citations import quote_for_answer
-from retrieval.tables.cells import read_quantity
+from retrieval.tables.lexicon import show_name, words_of_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.table_reading import CAPTION_SEPARATOR
-from retrieval.tables.table_words import show_name, words_of_name
+from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 # Stands in a line where the marker of a row's source belongs: the first of the line's rows has the first one.
 PLACE = "\ue000"

@@ -21,8 +21,8 @@ from chat.answering.words import stem_set, stem_weights, stems
 from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
+from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.index.encoding import encode_query
 from retrieval.text.language import detect_language
 from retrieval.types import GIVEN_QUESTION, Retriever
 

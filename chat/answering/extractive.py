@@ -12,8 +12,7 @@ from itertools import islice
 
 from chat.answering.citations import find_markers
 from chat.answering.evidence import Evidence, nearest_unit, places
-from chat.answering.passage import Excerpt, cut_excerpt
-from chat.answering.shown_passage import find_marked, render
+from chat.answering.passage import Excerpt, cut_excerpt, find_marked, render
 from chat.answering.units import QuotableUnit
 from chat.answering.words import stem_set
 from chat.exceptions import NoAnswer

@@ -1,15 +1,16 @@
-"""What a model writes, as it may be stored and shown. PURE."""
+"""What a model writes, as it may be stored and shown: without copied marks and without invented links. PURE."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import html
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
-from chat.answering.addresses import known_addresses
 from chat.answering.attribution import AttributionStream, Attributor
 from chat.answering.citations import MarkerStream
-from chat.answering.disclosure import DisclosureStream
-from chat.answering.invented_links import LinkStream
+from chat.answering.prompts import DisclosureStream
 from chat.answering.tool_calls import FUNCTION
 from chat.exceptions import AnswerWithheld
 
@@ -19,6 +20,285 @@ if TYPE_CHECKING:
     from chat.answering.prompts import Prompt
     from chat.types import ContextSource
     from retrieval.types import Turn
+
+# Addresses of the web and of mail in texts, and which of them a model may repeat. PURE.
+
+# Longer ones are nobody's to click.
+LONGEST_ADDRESS = 2048
+# What ends an address in prose, in Markdown and in a table.
+ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
+_ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_PUNCTUATION = ".,;:!?'*_~)"
+# What urllib leaves as it is: the signs that have a meaning in addresses, and what is encoded already.
+_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
+_ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
+
+
+def canonical(address: str) -> str:
+    """The address in the one form by which two are compared; empty for one that is not to be followed.
+
+    Scheme and host are written small, an empty path as "/", characters beyond ASCII behind the host percent-encoded, as
+    browsers send them. Everything else counts: path, case, query, fragment. Not to be followed are addresses with a
+    user's name, with signs that browsers rewrite, and of other schemes than http, https and mailto.
+    """
+    if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
+        return ""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return ""
+    rest = quote(address.partition(":")[2], safe=_SAFE) if parts.scheme == "mailto" else ""
+    if parts.scheme == "mailto":
+        return f"mailto:{rest.lower()}"
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc or "%" in host:
+        return ""
+    standard = {"http": 80, "https": 443}[parts.scheme]
+    where = host if port in (None, standard) else f"{host}:{port}"
+    # Cut from the text itself: taken apart and put together, an empty query would be lost.
+    behind = address.partition("://")[2][len(parts.netloc) :]
+    behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
+    return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"
+
+
+def find_addresses(text: str) -> list[str]:
+    """The addresses that stand in a text, mail addresses with "mailto:", each without what closes its sentence."""
+    addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
+    emails = _EMAIL.findall(text) if "@" in text else ()
+    return [
+        *(f"https://{address}" if address[:4].lower() == "www." else address for address in addresses),
+        *(f"mailto:{email}" for email in emails),
+    ]
+
+
+def without_closing(address: str) -> str:
+    """The address without what belongs to the sentence around it: a bracket that it does not open, closing marks."""
+    depth = 0
+    for at, sign in enumerate(address):
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            address = address[:at]
+            break
+    balanced = depth <= 0
+    while address and address[-1] in _PUNCTUATION and not (balanced and address[-1] == ")"):
+        address = address[:-1]
+    return address
+
+
+def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
+    """The canonical addresses that stand in the sources' texts, and those of their documents."""
+    blocks = [source.block for source in sources]
+    texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
+    documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)
+    return frozenset({*texts, *documents} - {""})
+
+
+# Links of a model's answer that nobody vouches for, broken while the answer is streamed. PURE.
+#
+# What is broken is shown as text wherever it is shown as Markdown: on the site's pages, and by programs that ask over
+# the APIs. Code is treated like prose, because programs differ on where code begins; so the text is changed where a
+# link could be, and nowhere else:
+#
+# - an address that does not stand in a source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
+# - ``[label](target)`` whose target is none of the known addresses: a space before the bracket;
+# - ``[label]: target`` at the beginning of a line, which makes a link of every ``[label]``: a space before the colon;
+# - ``<scheme:…>`` and HTML that can lead somewhere, unless the whole sign stands in a source: a space behind the
+# bracket; - character references that spell an address (``https&#58;//``): a space behind the ampersand.
+
+_TRIGGER = re.compile(r"[&:@.(<\[]")
+_SEPARATOR = re.compile(r"\\?/\\?/")
+_REFERENCE = re.compile(r"&(#?[0-9A-Za-z]{1,31});")
+_OPEN_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{0,31}\Z")
+_DOMAIN = re.compile(r"@[\w-]{1,63}(?:\\?\.[\w-]{1,63}){1,8}")
+_OPEN_DOMAIN = re.compile(r"@[\w.\\-]{0,200}\Z")
+_NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\\?\Z")
+_WORD_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}\\?\Z")
+_WWW = re.compile(r"(?:^|\W)(www)\\?\Z", re.IGNORECASE)
+_TARGET = re.compile(r"\(\s{0,20}+([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
+_OPEN_BRACKET = re.compile(r"\([^\s()]{0,200}+\Z")
+_SCHEMES = frozenset(
+    {"mailto", "javascript", "vbscript", "data", "tel", "sms", "xmpp", "file", "blob", "callto", "skype", "whatsapp"}
+    | {"intent", "about", "view-source"}
+)
+_LEADING_TAGS = (
+    "a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|source"
+    "|style|svg|table|td|video"
+)
+_LEADING_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/]", re.IGNORECASE)
+_OPEN_TAG = re.compile(r"<[A-Za-z]{0,8}\Z")
+_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:")
+_OPEN_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{0,31}\Z")
+_LONGEST_TAG = 600
+_TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
+# What stands in front of a definition on its line.
+_SIGNS = " \t>*+-0123456789.)"
+# In a link's target these can lead to another site; other targets lead nowhere.
+_LEADS_AWAY = re.compile(r"//|[:&\\<]")
+# As far as anything looks back.
+_BEHIND = 66
+
+
+class LinkStream:
+    """Passes streamed text on with links broken that lead elsewhere than to ``known`` addresses (canonical ones).
+
+    ``texts`` are the sources': HTML that stands in one of them stays. The work for a piece is bounded by its length and
+    that of the longest address.
+    """
+
+    def __init__(self, known: Collection[str], texts: Collection[str] = ()) -> None:
+        self._known = known
+        self._tags = {tag for text in texts if "<" in text for tag in _TAG.findall(text)}
+        self._held = ""
+        self._before = ""
+        self._only_signs = True
+        self._definition = False
+
+    def feed(self, piece: str) -> str:
+        """What can be shown after this piece; may be empty."""
+        return self._pass(self._held + piece)
+
+    def close(self) -> str:
+        """What was held back, at the end of the stream."""
+        # Nothing goes on over white space.
+        held, shown = self._held, ""
+        while held:
+            shown += self._pass(f"{held} ")
+            # A sign whose continuation cannot come any more is an ordinary sign.
+            held, shown = (self._held[1:-1], shown + self._moved(self._held[0])) if self._held else ("", shown[:-1])
+        return shown
+
+    def _pass(self, text: str) -> str:
+        shown: list[str] = []
+        done = 0
+        self._held = ""
+        while trigger := _TRIGGER.search(text, done):
+            at = trigger.start()
+            shown.append(self._moved(text[done:at]))
+            judged = self._judged(text, at)
+            if judged is None:
+                self._held = text[at:]
+                return "".join(shown)
+            replacement, done = judged
+            self._moved(text[at:done])
+            shown.append(replacement)
+        shown.append(self._moved(text[done:]))
+        return "".join(shown)
+
+    def _moved(self, text: str) -> str:
+        """The text, which now lies behind."""
+        self._before = (self._before + text[-_BEHIND:])[-_BEHIND:]
+        line = text.rpartition("\n")
+        self._only_signs = (self._only_signs or bool(line[1])) and not line[2].strip(_SIGNS)
+        return text
+
+    def _judged(self, text: str, at: int) -> tuple[str, int] | None:
+        """What is shown for the sign at ``at``, and where the text goes on; None when more must be known."""
+        match text[at]:
+            case "&":
+                return self._reference(text, at)
+            case ":":
+                return self._colon(text, at)
+            case "@":
+                return self._mail(text, at)
+            case ".":
+                is_www = _WWW.search(self._before)
+                return self._address(text, at, at + 1, is_www[1]) if is_www else (".", at + 1)
+            case "(":
+                return self._target(text, at)
+            case "<":
+                return self._angle(text, at)
+            case "[":
+                escaped = self._before.endswith("\\")
+                self._definition = self._definition if escaped else self._only_signs
+        return text[at], at + 1
+
+    def _reference(self, text: str, at: int) -> tuple[str, int] | None:
+        if reference := _REFERENCE.match(text, at):
+            spelt = html.unescape(reference.group())
+            if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\"):
+                return "& ", at + 1
+        elif _OPEN_REFERENCE.match(text, at):
+            return None
+        return "&", at + 1
+
+    def _colon(self, text: str, at: int) -> tuple[str, int] | None:
+        if self._definition and self._before.endswith("]"):
+            self._definition = False
+            return " :", at + 1
+        word = _WORD_BEFORE.search(self._before)
+        scheme = word.group().rstrip("\\") if word else ""
+        if separator := _SEPARATOR.match(text, at + 1):
+            return self._address(text, at, separator.end(), scheme)
+        if text[at + 1 :] in ("", "/", "\\", "\\/", "/\\", "\\/\\"):
+            return None
+        if scheme.lower() in _SCHEMES and not text[at + 1].isspace():
+            return self._address(text, at, at + 1, scheme)
+        return ":", at + 1
+
+    def _address(self, text: str, at: int, begin: int, word: str) -> tuple[str, int] | None:
+        """An address of which ``word`` has been shown, and which goes on at ``at``."""
+        end = ENDS_ADDRESS.search(text, begin, begin + LONGEST_ADDRESS)
+        if end is None and len(text) < begin + LONGEST_ADDRESS:
+            return None
+        stop = end.start() if end else begin + LONGEST_ADDRESS
+        whole = without_closing(word + text[at:stop])
+        stop = max(begin, at + len(whole) - len(word))
+        addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
+        return text[at:stop] if any(map(self._is_known, addresses)) else _broken(text[at:stop]), stop
+
+    def _is_known(self, address: str) -> bool:
+        return canonical(address) in self._known
+
+    def _mail(self, text: str, at: int) -> tuple[str, int] | None:
+        name = _NAME_BEFORE.search(self._before)
+        if name is None:
+            return "@", at + 1
+        if _OPEN_DOMAIN.match(text, at):
+            return None
+        domain = _DOMAIN.match(text, at)
+        if domain is None or canonical(f"mailto:{name.group()}{domain.group()}") in self._known:
+            return "@", at + 1
+        return "[@]", at + 1
+
+    def _target(self, text: str, at: int) -> tuple[str, int] | None:
+        if not self._before.endswith("]"):
+            return "(", at + 1
+        match = _TARGET.match(text, at)
+        if match is None or match.end() == len(text) or _OPEN_BRACKET.match(text, match.end()):
+            return None
+        target = without_closing(match[1])
+        leads_away = _LEADS_AWAY.search(target) and not self._is_known(target)
+        return " (" if leads_away else "(", at + 1
+
+    def _angle(self, text: str, at: int) -> tuple[str, int] | None:
+        if _OPEN_TAG.match(text, at) or _OPEN_AUTOLINK.match(text, at):
+            return None
+        if not (_LEADING_TAG.match(text, at) or _AUTOLINK.match(text, at)):
+            return "<", at + 1
+        end = text.find(">", at, at + _LONGEST_TAG)
+        if end < 0 and len(text) < at + _LONGEST_TAG:
+            return None
+        tag = text[at : end + 1]
+        if end > 0 and (self._is_known(tag[1:-1]) or tag in self._tags):
+            return tag, end + 1
+        return "< ", at + 1
+
+
+def _broken(address: str) -> str:
+    """An address that no program takes for one, behind its scheme."""
+    address = address.replace("@", "[@]")
+    separator = _SEPARATOR.match(address, 1)
+    if not address.startswith(":"):
+        broken = f"[.]{address[1:].replace('://', ': //')}"
+    elif separator is None:
+        broken = f": {address[1:]}"
+    else:
+        host, slash, path = address[separator.end() :].partition("/")
+        broken = f": //{host.replace('.', '[.]')}{slash}{path}"
+    # A bracket behind the one that was put in would make a link of the two.
+    return re.sub(r"\](?=[(\[:])", "] ", broken)
 
 
 class OutputStream:

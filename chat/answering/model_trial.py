@@ -22,7 +22,7 @@ from chat.answering.prompts import RULES, quote_result
 from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed
 from chat.models import ModelTrial
-from retrieval.infrastructure.endpoint import ChatEndpoint
+from retrieval.infrastructure.chat_model import ChatEndpoint
 
 logger = logging.getLogger(__name__)
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from django.conf import settings
+from django.db import DatabaseError
+from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.answering.approved_answers import find_given
-from chat.answering.askable import TablesOfQuestion, find_tables
-from chat.answering.computed import render_computed
-from chat.answering.evidence import Evidence, gather_evidence
+from chat.answering.evidence import NEAR, Evidence, gather_evidence, nearest_unit
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import Quotation, quote
-from chat.answering.greetings import answer_greeting
 from chat.answering.injection import find_instruction
 from chat.answering.model_trial import uses_functions
-from chat.answering.notices import (
-    by_words_notice,
-    doubts_of,
-    fallback_notice,
-    gave_up_notice,
-    named_collections_notice,
-)
-from chat.answering.places import put_in_place
-from chat.answering.refusals import instruction_refusal, refuse
-from chat.answering.sources import find_sources
+from chat.answering.sources import TablesOfQuestion, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
@@ -37,18 +30,185 @@ from chat.types import (
     AnswerEvent,
     AnswerToken,
     CheckedStatement,
+    Choice,
     Completed,
+    ContextSource,
     Failed,
+    NearPlace,
     Searched,
+    Usage,
+    Verified,
+    VerifiedCitation,
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.infrastructure.database import fetch, give_connections_back
 from retrieval.infrastructure.replicas import read_from_replica
-from retrieval.infrastructure.servers import give_connections_back
+from retrieval.models import Collection
 from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.search.spelling import suggest
+from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.text.chunking import below_title, headings_at
 from retrieval.text.language import detect_language
-from retrieval.types import SearchFilters, SearchMethod, Turn
+from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
+
+# What is answered to a greeting or thanks: what the site is for.
+
+_COURTESIES = r"""
+    hi | hey | hello | yo | good\s(?:morning|afternoon|evening|day) | greetings | howdy | there | all | everyone | team
+    | thanks? | thank\syou | thx | many | so | very | much | a\slot | ok(?:ay)? | great | perfect | bye | goodbye
+    | see\syou | cheers | hoi | hallo | hey | dag | goede(?:morgen|middag|n?avond|ndag) | bedankt
+    | dank\s(?:je|u)(?:\swel)? | dankjewel | dankuwel | tot\sziens | doei | hartelijk | super | top | fijn
+"""
+_COURTESY = re.compile(rf"\W*(?:(?:{_COURTESIES})\b\W*){{1,5}}", re.IGNORECASE | re.VERBOSE)
+MOST_NAMES = 4
+
+
+def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
+    """The answer to a message of greetings or thanks alone; None for others."""
+    if not _COURTESY.fullmatch(message):
+        return None
+    names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)
+    shown = ", ".join(names[:MOST_NAMES])
+    text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
+    if shown:
+        text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
+    return Completed(text, (), refused=False, generator="")
+
+
+# What a reader must know of how an answer came about: the notices beside it.
+
+
+def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
+    """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
+
+    Most sentences count as unsupported when more than half of those that could be measured are.
+    """
+    doubts = []
+    if draft.looped:
+        doubts.append(_("The language model repeated itself and was stopped."))
+    if draft.cut_off:
+        doubts.append(_("This answer was cut off: it reached the largest length or time."))
+    measured = [statement.supported for statement in verified.statements if statement.supported is not None]
+    if not verified.citations:
+        doubts.append(_("No sentence of this answer was found in the documents."))
+    elif measured.count(False) * 2 > len(measured):
+        doubts.append(_("Most sentences of this answer are not supported by the sources they name."))
+    return doubts
+
+
+def by_words_notice() -> str:
+    return _("The embedding model did not answer: what the passages say was judged by their words alone.")
+
+
+def named_collections_notice(slugs: Sequence[str]) -> str:
+    names = Collection.objects.filter(slug__in=slugs).order_by("name").values_list("name", flat=True)
+    return _("The question names %(collections)s: passages from there come first.") % {"collections": ", ".join(names)}
+
+
+def gave_up_notice() -> str:
+    return _("The language model found no answer in these passages. This one comes nearest to the question.")
+
+
+def fallback_notice(draft: PartialAnswer) -> str:
+    if draft.filtered:
+        return _(
+            "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
+        )
+    if draft.withheld:
+        return _(
+            "The language model's answer held text that it must not repeat, and was withheld. This answer is quoted "
+            "from the documents instead."
+        )
+    return _("The language model did not answer. This answer is quoted from the documents instead.")
+
+
+# Where quoted words stand: their own page and headings, not those at which their passage begins.
+
+Quoted = TypeVar("Quoted", VerifiedCitation, NearPlace)
+
+
+def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
+    """The quotations, each with the page and the headings of its first character. A passage may hold several short
+    slides, sheets or sections, and go on over the end of a page."""
+    found = tuple(quotations)
+    if not found:
+        return found
+    try:
+        rows = fetch(
+            "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
+            [[each.passage.document_id for each in found]],
+        )
+    except DatabaseError as error:
+        logger.warning("The pages of quotations were not looked up, those of their passages are shown: %s", error)
+        return found
+    outlines = {pk: (pages, sections) for pk, pages, sections in rows}
+    return tuple(
+        replace(each, passage=_at(each, *outlines[each.passage.document_id]))
+        if each.passage.document_id in outlines
+        else each
+        for each in found
+    )
+
+
+def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
+    passage, start = quotation.passage, quotation.start
+    # Between two pages, the earlier.
+    index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
+    return replace(
+        passage,
+        page=pages[index][0] if pages else None,
+        heading_path=below_title(passage.document_title, headings_at(sections, start)),
+    )
+
+
+# Answers that say there is none: the nearest passages, and what may have been meant.
+
+MOST_PLACES = 3
+
+
+def refuse(
+    generator: str,
+    question: str,
+    sources: Sequence[ContextSource],
+    evidence: Evidence,
+    filters: SearchFilters,
+    notices: Sequence[str] = (),
+    usage: Usage | None = None,
+) -> Completed:
+    """The documents do not answer: the passages that come near, and the question as it may have been meant."""
+    try:
+        meant = suggest(question, CollectionVocabulary(filters.collections, filters.readers))
+    except DatabaseError as error:
+        logger.warning("What a question may have meant was not looked up: %s", error)
+        meant = ()
+    near = put_in_place(_near_places(question, sources, evidence))
+    return Completed(
+        text=_("The documents do not say this. Nearest passages:")
+        if near
+        else _("The documents do not answer this question."),
+        citations=(),
+        refused=True,
+        generator=generator,
+        notice=" ".join(notices),
+        usage=usage,
+        near=near,
+        choices=tuple(Choice(other, other) for other in meant),
+    )
+
+
+def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[NearPlace]:
+    """The nearest place of each source that is near, the nearest first; at most MOST_PLACES."""
+    near = [source for source in sources if evidence.closeness.get(source.marker, 0.0) >= NEAR]
+    near.sort(key=lambda source: -evidence.closeness[source.marker])
+    for source in near[:MOST_PLACES]:
+        if (unit := nearest_unit(question, source)) is not None:
+            yield NearPlace(source.block.passage_at(unit.start), unit.text, unit.start, unit.end)
+
+
+def instruction_refusal() -> str:
+    return _("This reads like an instruction to the site rather than a question. Ask about the documents.")
 
 
 async def answer(

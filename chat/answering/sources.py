@@ -1,19 +1,132 @@
-"""The numbered sources of one question: what is searched, assembled, and computed over tables."""
+"""The numbered sources of one question: searched, assembled, computed over tables, or asked by a model."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
-from chat.answering.computed import cite_rows
-from chat.types import ContextSource, Searched
+from django.db import DatabaseError, connection
+
+from chat.answering.citations import quoted
+from chat.answering.computed_text import MOST_ROWS, fill_in_markers, render_result
+from chat.answering.threads import in_thread
+from chat.exceptions import TablesUnavailable
+from chat.types import Asked, ContextSource, Searched
+from retrieval.infrastructure.database import statements_within
 from retrieval.infrastructure.tracing import annotate, span
-from retrieval.search.assembly import assemble
-from retrieval.search.passage_rows import load_neighbours
+from retrieval.search.assembly import assemble, blocks_of
+from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
 from retrieval.tables.answering import answer_from_tables
+from retrieval.tables.results import ResultRow, TableResult
+from retrieval.tables.stored_tables import name_tables
 from retrieval.text.language import detect_language
 from retrieval.types import SearchFilters, SearchMethod, Turn
+
+logger = logging.getLogger(__name__)
+
+# The result of a computation over a table as sources and as the text of an answer.
+
+
+def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+    """The rows that are shown as sources of their own, and behind them the others, numbered anew."""
+    passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
+    rows = blocks_of(passages.values())
+    cited = {passage.chunk_id for block in rows for passage in block.passages}
+    others = [source.block for source in sources if source.block.best.chunk_id not in cited]
+    return tuple(ContextSource(marker, block) for marker, block in enumerate([*rows, *others], start=1))
+
+
+def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+    """The sources, their markers unchanged, and behind them the rows that are shown and stand in none of them."""
+    rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
+    further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
+    return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
+
+
+def rows_behind(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+    """Of the sources, those that hold a row that is shown."""
+    found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
+    return tuple({source.marker: source for source in found if source is not None}.values())
+
+
+def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
+    """The answer's text, each row with the marker of its source."""
+
+    def marker_of(row: ResultRow) -> str:
+        source = _find_source(row, result, sources)
+        return f"[{source.marker}]" if source is not None else ""
+
+    return fill_in_markers(render_result(result, language), marker_of)
+
+
+def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextSource]) -> ContextSource | None:
+    for source in sources:
+        block = source.block
+        if block.best.document_id == result.document_id and block.start <= row.start < block.end:
+            return source
+    return None
+
+
+# The tables that the asker of one question may see, for a language model to ask them itself.
+
+# So much is told of the tables, before the model asks.
+MOST_NAMED = 8
+LONGEST_NAME = 200
+# For each statement of a computation; a table of 100,000 rows takes about a second.
+STATEMENT_SECONDS = 10.0
+NAMING_SECONDS = 1.0
+
+
+class TablesOfQuestion:
+    """Implements ``AskableTables``. ``sources`` are those of the question's search, and behind them the rows that were
+    asked for since; markers once given stay."""
+
+    def __init__(
+        self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
+    ) -> None:
+        self.names = names
+        self.sources = tuple(sources)
+        self._filters = filters
+        self._language = language
+        self._passages = [passage for source in sources for passage in source.block.passages]
+
+    async def ask(self, question: str) -> Asked | None:
+        return await in_thread(self._ask)(question)
+
+    def _ask(self, question: str) -> Asked | None:
+        try:
+            with statements_within(STATEMENT_SECONDS):
+                result = answer_from_tables(question, self._filters, self._passages, self._language)
+                if result is None:
+                    return None
+                self.sources = cite_further_rows(result, self.sources)
+        except DatabaseError as error:
+            logger.warning("No table was computed for the language model: %s", error)
+            raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
+        finally:
+            # This thread belongs to a pool: what it leaves open stays open.
+            connection.close_if_unusable_or_obsolete()
+        text = f"{quoted(result.caption)}\n{render_computed(result, self.sources, self._language)}"
+        return Asked(text, rows_behind(result, self.sources), result.document_id)
+
+
+def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
+    """The tables that the sources are from, or of whose documents they are and that the question is about; None without
+    any, and when the database does not answer in time."""
+    try:
+        with statements_within(NAMING_SECONDS):
+            tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
+    except DatabaseError as error:
+        logger.warning("The language model is offered no tables: %s", error)
+        return None
+    finally:
+        connection.close_if_unusable_or_obsolete()
+    if not tables:
+        return None
+    names = [f"{caption}: {', '.join(columns)}"[:LONGEST_NAME] for caption, columns in tables]
+    return TablesOfQuestion(names, filters, sources, detect_language(question))
 
 
 def find_sources(

@@ -1,20 +1,300 @@
-"""How likely the passages that a sentence rests on bear it out: its support. PURE.
-
-Words decide, not vectors: on labelled answers, late interaction of token vectors raised the area under the ROC curve by
-.001 (docs/quality.md).
-"""
+"""How likely the passages that a sentence rests on bear it out: what it asserts, and what they say of it. PURE."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
-from chat.answering.assertions import extract_assertion
-from chat.answering.supporting_passages import AssertionCheck, EvidencePassage, SentenceMatch
-from chat.answering.words import contradicts, pairs, stem_weight
+from chat.answering.words import (
+    StemmedWord,
+    contradicts,
+    numbers_asserted,
+    numbers_held,
+    pairs,
+    split_words,
+    stem_weight,
+    stems,
+    stems_in_order,
+)
+from retrieval.text.sentences import split_sentences
+
+# What a sentence of an answer asserts, as far as it can be checked. PURE.
+#
+# What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
+# sentences are no part of the assertion: no source holds them.
+
+FEWEST_WORDS = 2
+"""A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
+
+_SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
+_ABOUT_SOURCES = re.compile(
+    rf"""
+    \(\s*(?:ref(?:erence)?[:.]?\s*)?(?:see\s+|zie\s+)?{_SOURCES}\s*\#?\d[^)]*\)
+    | \b(?:based\ on|according\ to|as\ (?:stated|mentioned|described|noted|shown)\ in|from|in|per
+       |volgens|op\ basis\ van)
+      \ (?:the\ |these\ |all\ |de\ |het\ |deze\ )*
+      (?:(?:given|provided|above|following|information\ (?:provided\ |given\ )?(?:in|from)\ the
+         |gegeven|bovenstaande)\ )*
+      (?:{_SOURCES}|text|information)
+      (?:\ (?:given|provided|above))?(?:\s*\d+(?:\s*(?:,|and|&|en)\s*\d+)*)?,?
+    | \b{_SOURCES}\s+\d+(?:\s*(?:,|and|&|en)\s*(?:{_SOURCES}\s*)?\d+)*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ABSENT = r"(?:do(?:es)?\ not|do(?:es)?n['’]t|cannot|never|niet|geen|niets|no|nothing)"
+_DETAILS = r"(?:information|details?|answers?|mention|anything|data|informatie|gegevens|antwoord)"
+_SAYS_NOTHING = re.compile(
+    rf"""
+    \b(?:{_SOURCES}|information|text|informatie|tekst)\b [^.;:]{{0,40}} \b{_ABSENT}\b [^.;:]{{0,30}}
+    \b(?:mention\w*|stated?|specif(?:y|ied)|discuss\w*|indicated?|describe|say|explain\w*|tell|answer
+       |vermeld\w*|noem\w*|genoemd|staat|beschr\w+
+       |(?:provide|contain|give|include|bevat\w*|geven)\b .{{0,30}}\b{_DETAILS})\b
+    | \b(?:bron|bronnen|documenten|document|tekst)\b [^.;:]{{0,20}}
+      \b(?:vermeld\w*|noem\w*|zegt|zeggen|beschr\w+|bevat\w*|ge(?:eft|ven))\ (?:geen|niet|niets|nergens)\b
+    | \b(?:there\ is|there\ are|er\ is|er\ staat)\ (?:no|geen|niets)\b .{{0,30}}\b{_DETAILS}\b
+    | \b(?:unable|not\ able)\ to\ (?:answer|find|determine) | \b(?:can\s?not|can't)\ (?:be\ )?(?:answer|determine)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_COURTESY = re.compile(
+    r"""
+    \s*(?:sure\b|certainly\b|of\ course\b|hello\b|hi\b|thanks?\b|(?:i\ )?hope\b|(?:please\ )?let\ me\ know\b
+      |feel\ free\b|if\ you\ have\ (?:any\ )?(?:other|more|further)\b|natuurlijk\b|hallo\b|bedankt\b
+      |graag\ gedaan\b|ik\ hoop\b|laat\ (?:het\ )?(?:me|mij)\ weten\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# A "no" that answers the question negates nothing in its own sentence.
+_PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
+_DECLINES = re.compile(
+    r"""
+    \s*(?:(?:i['’]?m|i\ am)\ (?:sorry|unable|not\ able)|sorry\b|i\ (?:can['’]?t|cannot|could\ not|do\ not\ have)
+      |as\ an\ ai\b|het\ spijt\ me|ik\ kan\ (?:niet|geen|daar|je|u)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
+_MARKER = re.compile(r"\[\d{1,3}\]")
+# What stands before a word that is written with a capital whether it is a name or not: the first of a sentence, of an
+# item, of a quotation, of what follows a colon.
+_TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
+_ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•]")
+_OPENING_SIGNS = frozenset("\"'“‘(*_`")
+_JOINING_WORDS = """
+passage passages source sources given provided provide based according information answer question following
+mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
+moreover another note step steps additional include includes including various example typically
+bron bronnen volgens antwoord vraag echter daarnaast daarom dus bovendien samengevat stap stappen voorbeeld
+"""
+_JOINING = frozenset(stems(_JOINING_WORDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """What can be checked of a sentence.
+
+    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, those that open a sentence
+    aside; ``numbers`` are those in digits, each with the values that it may have.
+    """
+
+    text: str
+    words: tuple[StemmedWord, ...]
+    names: tuple[str, ...]
+    numbers: tuple[frozenset[str], ...]
+
+
+def extract_assertion(sentence: str) -> Assertion | None:
+    """What the sentence asserts; None when that is nothing that a source could support.
+
+    So for a question, a greeting, a lead-in ("Here is how:"), and what says that the sources say nothing.
+    """
+    stripped = sentence.rstrip(" \t\n*_`")
+    if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
+        return None
+    mark = _LIST_MARK.match(sentence)
+    text = _blank(mark) + sentence[mark.end() :] if mark else sentence
+    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text)))
+    words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
+    numbers = numbers_asserted(text)
+    if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
+        return None
+    return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+
+
+def declines(sentence: str) -> bool:
+    """Whether the sentence gives no answer: it says that the sources say nothing, excuses itself, or is a courtesy."""
+    return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
+
+
+def _blank(match: re.Match[str]) -> str:
+    """As many spaces, so that offsets stay."""
+    return " " * len(match.group())
+
+
+def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
+    """The stems of the capitalised words; neither single letters (units, labels) nor initials of the words before."""
+    for at, word in enumerate(words):
+        written = text[word.start : word.end]
+        if len(written) < 2 or not written[0].isupper() or _opens_sentence(text, word.start):
+            continue
+        initials = written.lower()
+        before = words[max(0, at - len(initials)) : at]
+        if written.isupper() and "".join(each.stem[0] for each in before) == initials:
+            continue
+        yield word.stem
+
+
+def _opens_sentence(text: str, at: int) -> bool:
+    """Whether what begins there would be written with a capital anyway."""
+    start = at
+    while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
+        start -= 1
+    if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in '"“‘(*'):
+        return True
+    return _ENDING.match(text, start - 1) is not None
+
+
+# What an answer is checked against: passages cut into sentences, and where the words of an assertion stand. PURE.
+
+PHRASE_REACH = 2
+"""Two words stand together when at most one other that carries meaning is between them."""
+
+_WORD = re.compile(r"\w")
+_EDGES = " \t\n*_`#>-•"
+
+
+@dataclass(frozen=True)
+class EvidenceSentence:
+    """``text`` stands at [start, end) of whatever the passage was cut from. ``context`` is what it is read with (a
+    heading, the head of a table) and may be empty.
+    """
+
+    text: str
+    start: int
+    end: int
+    context: str = ""
+
+    @cached_property
+    def _stems_in_order(self) -> tuple[str, ...]:
+        return stems_in_order(self.context) + stems_in_order(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(self._stems_in_order)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset(pairs(self._stems_in_order, PHRASE_REACH))
+
+
+@dataclass(frozen=True)
+class EvidencePassage:
+    """A numbered passage. ``title`` holds what is known of the whole of it: its document and section."""
+
+    marker: int
+    text: str
+    sentences: tuple[EvidenceSentence, ...]
+    title: str = ""
+
+    @cached_property
+    def title_stems(self) -> frozenset[str]:
+        return frozenset(stems_in_order(self.title))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return self.title_stems.union(*(sentence.stems for sentence in self.sentences))
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset().union(*(sentence.pairs for sentence in self.sentences))
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        texts = (f"{sentence.context} {sentence.text}" for sentence in self.sentences)
+        return numbers_held(self.title).union(*map(numbers_held, texts))
+
+    def holds_verbatim(self, words: str) -> bool:
+        """Whether the words stand in the text, but for white space, and not as parts of longer ones."""
+        text = " ".join(self.text.split())
+        at = text.find(words)
+        while at >= 0:
+            if not _WORD.match(text[at - 1 : at]) and not _WORD.match(text, at + len(words)):
+                return True
+            at = text.find(words, at + 1)
+        return False
+
+
+def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
+    """A passage of bare text; its sentences' offsets are the text's."""
+    sentences = tuple(
+        EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
+    )
+    return EvidencePassage(marker, text, sentences, title)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMatch:
+    """A sentence of a passage, and the share of an assertion's weight in words that it holds, 0 to 1."""
+
+    passage: EvidencePassage
+    sentence: EvidenceSentence
+    share: float
+
+
+class AssertionCheck:
+    """Where the words of an assertion stand in the passages that it is checked against.
+
+    ``weigh`` gives a stem's weight. ``weights`` are those of the assertion's stems.
+    """
+
+    def __init__(
+        self, assertion: Assertion, passages: Sequence[EvidencePassage], weigh: Callable[[str], float]
+    ) -> None:
+        self.assertion = assertion
+        self.passages = passages
+        self.weights = {word.stem: weigh(word.stem) for word in assertion.words}
+        self._total = sum(self.weights.values())
+        self.stems: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
+        # By their numbers among the assertion's words.
+        self.missing_words = [at for at, word in enumerate(assertion.words) if word.stem not in self.stems]
+
+    @cached_property
+    def matches(self) -> list[SentenceMatch]:
+        """All sentences, those first that hold most of the assertion's weight; ties in the order of the text."""
+        matches = [
+            SentenceMatch(passage, sentence, self._share_of(sentence.stems))
+            for passage in self.passages
+            for sentence in passage.sentences
+        ]
+        return sorted(matches, key=lambda match: -match.share)
+
+    @cached_property
+    def verbatim_match(self) -> SentenceMatch | None:
+        """Where the assertion stands word for word, but for white space and markup at its ends; None where it does
+        not."""
+        words = " ".join(self.assertion.text.strip(_EDGES).split())
+        holders = {passage.marker for passage in self.passages if passage.holds_verbatim(words)}
+        return next((match for match in self.matches if match.passage.marker in holders), None) if holders else None
+
+    def share_of_best_pair(self) -> float:
+        """The largest share of the assertion's weight that two sentences in a row hold, their passage's title included.
+
+        Two sentences, because what one calls by its name the next calls "it".
+        """
+        shares = (
+            self._share_of(passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            for passage in self.passages
+            for at in range(len(passage.sentences))
+        )
+        return max(shares, default=0.0)
+
+    def _share_of(self, stems: frozenset[str]) -> float:
+        return sum(self.weights[stem] for stem in self.weights.keys() & stems) / self._total
 
 
 class SupportReason(StrEnum):

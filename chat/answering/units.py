@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from chat.answering.code_spans import find_code
+from chat.answering.citations import find_code
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
-from retrieval.text.finding import find_blocks
+from retrieval.text.blocks import find_blocks
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
-from chat.answering.support import SentenceSupport, Statement, SupportReason, SupportScorer
-from chat.answering.supporting_passages import EvidencePassage, EvidenceSentence
+from chat.answering.support import (
+    EvidencePassage,
+    EvidenceSentence,
+    SentenceSupport,
+    Statement,
+    SupportReason,
+    SupportScorer,
+)
 from chat.answering.units import quotable_units
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval.infrastructure.tracing import span

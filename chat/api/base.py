@@ -19,11 +19,9 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking
-from retrieval.api.callers import caller_of
-from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
-from retrieval.api.problems import ApiView, Busy
-from retrieval.api.throttling import CountedTogether
+from retrieval.api.problems import ApiView, Busy, JSONParser
+from retrieval.api.throttling import CountedTogether, caller_of
 from retrieval.key_limits import Scope, on_every_method
 
 

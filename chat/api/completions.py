@@ -22,17 +22,15 @@ from rest_framework.exceptions import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.answer_endpoints import begin_answer, finish_answer
+from chat.api.endpoints import begin_answer, finish_answer
 from chat.api.events import give_back_connection, unbuffered, with_answer
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.models import Answer, Conversation
-from chat.pages.cards import passage_url
-from chat.pages.plain_text import whole_text
+from chat.pages.cards import passage_url, whole_text
 from chat.streaming import payloads, readers, sse
 from retrieval.api.schema import EVENT
-from retrieval.api.serializer_fields import FlagField, KnownFieldsOnly, NameField, TextField
-from retrieval.api.serializers import METHODS
+from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.types import Turn
 
 Payload = Mapping[str, Any]

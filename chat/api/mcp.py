@@ -23,8 +23,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 
-from chat.api.answer_endpoints import begin_answer, finish_answer
 from chat.api.base import AskersView, WhateverIsAccepted
+from chat.api.endpoints import begin_answer, finish_answer
 from chat.api.events import answer_as_json
 from chat.api.openai import BearerAuthentication
 from chat.api.serializers import AskRequestSerializer

@@ -29,9 +29,9 @@ from rest_framework.views import exception_handler
 from chat.api.base import AskersView, WhateverIsAccepted
 from retrieval import conf
 from retrieval.api.problems import Unavailable
-from retrieval.api.serializer_fields import KnownFieldsOnly, NameField, TextField
+from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.index.encoding import encode_query
+from retrieval.index.active_embedder import encode_query
 from retrieval.key_limits import Scope, on_every_method
 from retrieval.models import Collection
 from retrieval.search.pipeline import place_to_search

@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from chat.answering.approved_answers import NAME as APPROVED
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
-from retrieval.api.serializer_fields import FlagField, KnownFieldsOnly, NameField, TextField
-from retrieval.api.serializers import METHODS
+from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.models import Collection
 from retrieval.tables.results import Operation
 from retrieval.types import SearchMethod

@@ -2,9 +2,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.api.answer_endpoints import AnswerStreamView, AnswerView, AskView, FeedbackView, StopView
 from chat.api.completions import CompletionsView
-from chat.api.conversation_endpoints import ConversationsView, ConversationView, ShareView
+from chat.api.endpoints import (
+    AnswerStreamView,
+    AnswerView,
+    AskView,
+    ConversationsView,
+    ConversationView,
+    FeedbackView,
+    ShareView,
+    StopView,
+)
 from chat.api.openai import EmbeddingsView, ModelsView, ModelView, NotOfferedView
 
 app_name = "chat_api"

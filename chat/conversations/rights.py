@@ -18,9 +18,8 @@ from chat.models import Answer, Conversation
 from retrieval.infrastructure.record import tell
 from retrieval.key_limits import KeyLimits, set_limits
 from retrieval.models import Collection, Document
-from retrieval.models.narrowing import seen_by
-from retrieval.rights import is_staff_with, narrowing_key, readers_in
-from retrieval.rights_reasons import Reason, why_document
+from retrieval.models.document import seen_by
+from retrieval.rights import Reason, is_staff_with, narrowing_key, readers_in, why_document
 from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.

@@ -20,15 +20,14 @@ from chat.answering import approved_answers as curation
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer
 from chat.pages.cards import passage_url, place, plain
-from retrieval.admin.admin_rights import CollectionFilter, CuratedAdmin
-from retrieval.admin.base import ConditionFilter, badge
-from retrieval.context import Passage
+from retrieval.admin.base import CollectionFilter, ConditionFilter, CuratedAdmin, badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk, Collection
 from retrieval.rights import filters_for, restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.text.questions import normalize
+from retrieval.types import Passage
 
 NEAREST = 8
 _EXCERPT_CHARACTERS = 320

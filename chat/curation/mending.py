@@ -18,15 +18,14 @@ from chat.answering import pipeline
 from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
-from chat.pages.cards import NearCard, near_cards, passage_url, place
-from chat.pages.plain_text import approved_line
+from chat.pages.cards import NearCard, approved_line, near_cards, passage_url, place
 from chat.streaming import payloads
 from chat.types import Completed, Failed
 from retrieval.admin.base import PageAdmin
 from retrieval.documents.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
-from retrieval.index.encoding import encode_query
 from retrieval.infrastructure import deadline
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights import filters_for

@@ -1,33 +1,191 @@
-"""All that the debug panel shows of one answer."""
+"""The debug panel: why the passages of an answer ranked where they did, when each stage ran, and what judges say."""
 
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET
 
-from chat.answer_trace import AnswerTrace, PromptTrace, read_trace
 from chat.conversations.rights import is_closed_to, may_read_all
-from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
-from chat.debugging.context import context_in_words
-from chat.debugging.documents_reached import filters_of_both
-from chat.debugging.labels import stage_label
-from chat.debugging.sentences import Sentence, sentences_of
-from chat.debugging.snippets import snippet
-from chat.debugging.steps import Step, steps_of
-from chat.debugging.waterfall import Bar, answer_bars, search_bars
+from chat.debugging.scores import scores_of
+from chat.debugging.steps import (
+    CandidateRow,
+    Sentence,
+    Shown,
+    Step,
+    candidate_rows,
+    fill_in_number,
+    group_digits,
+    sentences_of,
+    snippet,
+    stage_label,
+    steps_of,
+    used_weights,
+)
 from chat.models import Answer
 from chat.pages.cards import page_label, passage_url
+from chat.pages.page_views import explainable_answer, for_visitors, known_visitor
+from chat.streaming.asking import answers_readable_by, filters_of
+from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document
-from retrieval.search.matches import count_matches, matched_spans
+from retrieval.rights import filters_for
+from retrieval.search.lexical_ranker import count_matches, matched_spans
 from retrieval.search.passage_rows import load_passages
+from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
+
+# How the context of an answer came about, in words.
+
+
+def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
+    """What came in, was dropped, added and stripped, and what that makes; empty when nothing was put together.
+
+    ``counted`` are the statistics of :func:`retrieval.search.assembly.assemble`. What did not happen is not told.
+    """
+    if not counted:
+        return ()
+    hits, repeats, left_out, added, stripped, blocks, documents, tokens, budget = (
+        counted.get(name, 0)
+        for name in (
+            *("hits", "repeats_dropped", "over_budget_dropped", "neighbours_added", "overlap_characters_stripped"),
+            *("blocks", "documents", "tokens", "budget_tokens"),
+        )
+    )
+    happened = (
+        (ngettext("%(number)s repeat dropped", "%(number)s repeats dropped", repeats), repeats),
+        (ngettext("%(number)s left out for lack of room", "%(number)s left out for lack of room", left_out), left_out),
+        (ngettext("%(number)s neighbour added", "%(number)s neighbours added", added), added),
+        (
+            ngettext("%(number)s character of overlap stripped", "%(number)s characters of overlap stripped", stripped),
+            stripped,
+        ),
+    )
+    return (
+        fill_in_number(ngettext("%(number)s hit", "%(number)s hits", hits), hits),
+        *(fill_in_number(text, number) for text, number in happened if number),
+        _("%(blocks)s from %(documents)s")
+        % {
+            "blocks": fill_in_number(ngettext("%(number)s block", "%(number)s blocks", blocks), blocks),
+            "documents": fill_in_number(ngettext("%(number)s document", "%(number)s documents", documents), documents),
+        },
+        _("%(tokens)s of %(budget)s tokens") % {"tokens": group_digits(tokens), "budget": group_digits(budget)},
+    )
+
+
+# What may be searched, and shown, when somebody looks into another person's answer.
+
+
+def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
+    """What the answer was searched in, as far as ``viewer`` may read it too; no collection where that is nothing.
+
+    Raises: InvalidQuery when the asker may no longer read the conversation's collection.
+    """
+    asked = filters_of(answer)
+    seen = filters_for(viewer)
+    readable = set(seen.collections)
+    return replace(
+        asked,
+        collections=tuple(pk for pk in asked.collections if pk in readable),
+        readers=(*asked.readers, *seen.readers),
+    )
+
+
+# When each stage of an answer began and how long it took. Pure Python.
+#
+# Durations are what is measured; where a stage begins follows from the order of the work: the stages of a search come
+# one after the other, and the two retrievers begin together.
+
+# The order of the work. Beside the stages themselves, `retrievers` waits for the two that run at once.
+_SEARCH = ("reformulate", "classify", "legs", "scores", "fuse", "rerank", "support", "load")
+_AT_ONCE = ("vector", "lexical")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stage: ``left`` and ``width`` in percent of the whole. ``start_ms`` is None when nobody knows when it began."""
+
+    name: str
+    start_ms: float | None
+    milliseconds: float
+    left: float = 0.0
+    width: float = 0.0
+    nested: bool = False
+
+
+def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
+    """The stages of a search from its timings, in the order of the work; those that it does not know last, without a
+    beginning. Empty without timings."""
+    whole = _whole(timings_ms)
+    bars = []
+    at = 0.0
+    for stage in _SEARCH:
+        if stage not in timings_ms:
+            continue
+        bars.append(_bar(stage, at, timings_ms[stage], whole))
+        if stage == "legs":
+            bars += [
+                _bar(retriever, at, timings_ms[retriever], whole, nested=True)
+                for retriever in _AT_ONCE
+                if timings_ms.get(retriever)
+            ]
+        at += timings_ms[stage]
+    known = {*_SEARCH, *_AT_ONCE, "total"}
+    bars += [Bar(stage, None, timings_ms[stage]) for stage in sorted(timings_ms) if stage not in known]
+    return tuple(bars)
+
+
+def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
+    """The stages of an answer: search, context, wait, write, check; those that its timings cannot tell are left out.
+
+    ``timings_ms`` are moments since its beginning: `searched`, `first_token`, `written` and `total`. Of what passed
+    before `searched`, ``search_ms`` was the search. Without `written`, writing and checking are one stage,
+    `write and check`.
+    """
+    total = timings_ms.get("total", 0.0)
+    searched = timings_ms.get("searched")
+    if not total or searched is None:
+        return (_bar("answer", 0.0, total, total),) if total else ()
+    bars = []
+    if search_ms is not None and search_ms <= searched:
+        bars += [_bar("search", 0.0, search_ms, total), _bar("context", search_ms, searched - search_ms, total)]
+    else:
+        bars.append(_bar("search", 0.0, searched, total))
+    first, written = timings_ms.get("first_token"), timings_ms.get("written")
+    if first is not None:
+        bars.append(_bar("wait", searched, first - searched, total))
+        if written is None:
+            bars.append(_bar("write and check", first, total - first, total))
+        else:
+            bars += [_bar("write", first, written - first, total), _bar("check", written, total - written, total)]
+    elif total - searched > 0:
+        bars.append(_bar("decide", searched, total - searched, total))
+    return tuple(bars)
+
+
+def _whole(timings_ms: Mapping[str, float]) -> float:
+    one_after_the_other = sum(milliseconds for stage, milliseconds in timings_ms.items() if stage in _SEARCH)
+    return max(timings_ms.get("total", 0.0), one_after_the_other) or 1.0
+
+
+def _bar(name: str, start_ms: float, milliseconds: float, whole: float, *, nested: bool = False) -> Bar:
+    milliseconds = max(0.0, milliseconds)
+    left = min(100.0, 100 * start_ms / whole)
+    width = min(100.0 - left, 100 * milliseconds / whole)
+    return Bar(name, start_ms, milliseconds, round(left, 2), round(width, 2), nested)
+
+
+# All that the debug panel shows of one answer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +318,58 @@ def _profile_url(answer: Answer, viewer: Any) -> str:
     if version is None or not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     return reverse("admin:retrieval_searchprofile_change", args=[version.profile_id])
+
+
+# Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
+# leaves it to the reader.
+FIRST_WAIT_SECONDS = 2
+LONGEST_WAIT_SECONDS = 20
+MOST_ROUNDS = 40
+
+
+@require_GET
+@for_visitors
+def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """The panel: for htmx what goes into the page, for other browsers a page of its own."""
+    answer = explainable_answer(request, answer_id)
+    panel = panel_of(answer, request.user)
+    context = {
+        "answer": answer,
+        "panel": panel,
+        "earlier_answer": _repeated_answer(request, answer),
+        **scores_context(request, answer),
+    }
+    template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@require_GET
+@for_visitors
+def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """The scores that judges have given by now; the fragment asks again while some are still to come."""
+    answer = explainable_answer(request, answer_id)
+    asked = request.GET.get("round", "")
+    return render(
+        request, "chat/_debug_scores.html", scores_context(request, answer, int(asked[:3]) if asked.isdecimal() else 0)
+    )
+
+
+def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
+    """The answer that this one repeats, where the caller may read it: it may have been given to somebody else."""
+    if answer.repeats_id is None:
+        return None
+    return answers_readable_by(request.user, known_visitor(request)).filter(pk=answer.repeats_id).first()
+
+
+def scores_context(request: HttpRequest, answer: Answer, asked_before: int = 0) -> dict[str, Any]:
+    scores = scores_of(answer)
+    pending = any(score.pending for score in scores)
+    return {
+        "answer": answer,
+        "scores": scores,
+        "is_staff": may_read_all(request.user),
+        "pending": pending,
+        "asks_again": pending and asked_before < MOST_ROUNDS,
+        "next_round": asked_before + 1,
+        "wait_seconds": min(FIRST_WAIT_SECONDS + asked_before, LONGEST_WAIT_SECONDS),
+    }

@@ -1,22 +1,307 @@
-"""The stages of one answer, in words, for the picture of the pipeline, whose places are in debug.css."""
+"""The stages of one answer for the debug panel: their labels, candidates, snippets and sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from django.utils.formats import number_format
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from chat.answer_trace import AnswerTrace
-from chat.debugging.candidates import used_weights
-from chat.debugging.labels import fill_in_number, group_digits
-from chat.debugging.sentences import Sentence, supported_count
 from chat.models import Answer
-from retrieval.search.trace import StageStatus
-from retrieval.types import Retriever
+from chat.pages.cards import passage_url, plain
+from chat.types import AnswerTrace, KnownPassage
+from retrieval.search.trace import SearchTrace, StageStatus
+from retrieval.types import Candidate, Retriever, RetrieverScore
+
+# The words of a passage around what a search found in it. Pure Python.
+
+Span = tuple[int, int]
+
+FRAGMENT_CHARACTERS = 150
+LARGEST_FRAGMENTS = 2
+# So much is shown in front of the first match of a fragment.
+LEAD_CHARACTERS = 40
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetPart:
+    """A stretch of text; ``marked`` where it matches."""
+
+    text: str
+    marked: bool = False
+
+
+def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
+    """The beginning of the text, or, where ``spans`` of it match, up to two fragments that show the first of them.
+
+    ``spans`` are places ``[start, end)`` of the text in any order. The second fragment begins at the first match,
+    behind the first fragment, of a word that it does not show. White space is one blank; "…" stands for what is left
+    out. Empty for an empty text.
+    """
+    matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
+    fragments = _fragments(text, matches) or [_cut(text, 0)]
+    pieces: list[SnippetPart] = []
+    for number, (start, end) in enumerate(fragments):
+        if number or text[:start].strip():
+            pieces.append(SnippetPart("… " if not number else " … "))
+        pieces += _pieces(text, start, end, matches)
+    if text[fragments[-1][1] :].strip():
+        pieces.append(SnippetPart(" …"))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _fragments(text: str, matches: Sequence[Span]) -> list[Span]:
+    fragments: list[Span] = []
+    shown: set[str] = set()
+    for start, end in matches:
+        word = text[start:end].lower()
+        if word in shown or len(fragments) == LARGEST_FRAGMENTS:
+            continue
+        if fragments and start < fragments[-1][1]:
+            shown.add(word)
+            continue
+        fragment = _cut(text, max(start - LEAD_CHARACTERS, fragments[-1][1] if fragments else 0))
+        # A match that is longer than a fragment is shown as far as it goes.
+        fragments.append((fragment[0], max(fragment[1], min(end, start + FRAGMENT_CHARACTERS))))
+        shown.add(word)
+    if len(fragments) == 2 and fragments[1][0] - fragments[0][1] < 3:
+        return [(fragments[0][0], fragments[1][1])]
+    return fragments
+
+
+def _cut(text: str, start: int) -> Span:
+    """A fragment from the word at or behind ``start`` to the end of a word."""
+    if start and (space := _SPACE.search(text, start)) and space.start() - start < LEAD_CHARACTERS // 2:
+        start = space.end()
+    end = min(len(text), start + FRAGMENT_CHARACTERS)
+    if end < len(text):
+        space_before = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = space_before if space_before > start + FRAGMENT_CHARACTERS // 2 else end
+    return start, end
+
+
+def _pieces(text: str, start: int, end: int, matches: Sequence[Span]) -> list[SnippetPart]:
+    pieces = []
+    at = start
+    for first, last in matches:
+        if first < at or first >= end:
+            continue
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[at:first])))
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[first : min(last, end)]), marked=True))
+        at = min(last, end)
+    pieces.append(SnippetPart(_SPACE.sub(" ", text[at:end])))
+    return pieces
+
+
+# The candidates of a saved search, as rows of a table. Pure Python.
+
+UNKNOWN = KnownPassage(title="", section="", preview="")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the passage of a candidate says, and where it can be read; ``href`` is empty when it is gone.
+
+    ``is_closed`` tells that it is there, and that the viewer may not read it.
+    """
+
+    pieces: tuple[SnippetPart, ...] = ()
+    href: str = ""
+    page: str = ""
+    is_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBar:
+    """What a retriever said of a candidate, and the bar of its contribution: start and width, in percent."""
+
+    score: RetrieverScore
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """One candidate. ``added_parts`` are those of its score that have no column: bonus, boosts."""
+
+    candidate: Candidate
+    known: KnownPassage
+    shown: Shown
+    added_parts: tuple[tuple[str, float], ...]
+    vector: ScoreBar
+    lexical: ScoreBar
+
+    @property
+    def added(self) -> float:
+        return sum(contribution for _, contribution in self.added_parts)
+
+    @property
+    def moved(self) -> int:
+        """How many places the reranker took the candidate up."""
+        rank, rerank = self.candidate.rank, self.candidate.rerank
+        return rerank.rank_before - rank if rerank and rank is not None else 0
+
+
+def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
+    """The candidates of a trace: those kept by rank, then those dropped by score, ties by chunk id.
+
+    ``shown`` has the passages by chunk id, those that the viewer may not read as closed. A candidate that it lacks is
+    gone, and shows the beginning that the trace has kept.
+    """
+    contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
+    return tuple(
+        _row(each, largest, shown.get(each.chunk_id), trace.passages.get(each.chunk_id, UNKNOWN)) for each in ordered
+    )
+
+
+def used_weights(trace: SearchTrace) -> dict[str, float]:
+    """The retrievers' weights for this question, which a method may choose anew each time; else those of the plan."""
+    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    for candidate in trace.candidates:
+        scores = candidate.retrievers.items()
+        used.update({retriever.value: score.weight for retriever, score in scores if score.score is not None})
+    return used
+
+
+def _row(candidate: Candidate, largest: float, shown: Shown | None, known: KnownPassage) -> CandidateRow:
+    parts = (
+        ("both retrievers", candidate.bonus),
+        *((boost.name, boost.contribution) for boost in candidate.boosts),
+    )
+    return CandidateRow(
+        candidate,
+        known,
+        shown or Shown(snippet(known.preview)),
+        tuple((name, contribution) for name, contribution in parts if contribution),
+        vector=_bar(candidate.retrievers[Retriever.VECTOR], largest),
+        lexical=_bar(candidate.retrievers[Retriever.LEXICAL], largest),
+    )
+
+
+def _bar(score: RetrieverScore, largest: float) -> ScoreBar:
+    """A bar from the middle (50): to the right for what helped, to the left for what cost."""
+    width = round(50 * min(1.0, abs(score.contribution) / largest), 1)
+    return ScoreBar(score, 50.0 if score.contribution >= 0 else 50.0 - width, width)
+
+
+# What the stages of an answer are called in the panel.
+
+STAGES = {
+    "reformulate": gettext_lazy("reformulate"),
+    "classify": gettext_lazy("classify and plan"),
+    "legs": gettext_lazy("both retrievers"),
+    "vector": gettext_lazy("vector retriever"),
+    "lexical": gettext_lazy("lexical retriever"),
+    "scores": gettext_lazy("missing scores"),
+    "fuse": gettext_lazy("fuse"),
+    "rerank": gettext_lazy("rerank"),
+    "load": gettext_lazy("load passages"),
+    "search": gettext_lazy("search"),
+    "context": gettext_lazy("put the context together"),
+    "wait": gettext_lazy("wait for the first word"),
+    "decide": gettext_lazy("decide that nothing answers"),
+    "write": gettext_lazy("write"),
+    "check": gettext_lazy("check the sentences"),
+    "write and check": gettext_lazy("write and check"),
+    "answer": gettext_lazy("answer"),
+    "total": gettext_lazy("total"),
+}
+
+REASONS = {
+    "number": gettext_lazy("a number of it is not in the source"),
+    "name": gettext_lazy("a name of it is not in the source"),
+    "negation": gettext_lazy("one of them negates what the other says"),
+    "words": gettext_lazy("its words are not in the source"),
+    "uncited": gettext_lazy("it names no source"),
+    "elsewhere": gettext_lazy("another source than the one it names supports it"),
+}
+
+
+def stage_label(name: str) -> str:
+    """A stage's name for people; one that is not known here as it is called in the trace."""
+    return str(STAGES.get(name, name.replace("_", " ")))
+
+
+def reason_label(name: str) -> str:
+    """What speaks against a sentence, in words."""
+    return str(REASONS.get(name, name))
+
+
+def group_digits(number: int) -> str:
+    """A count with its thousands set apart, as the reader's language does it."""
+    return str(number_format(number, force_grouping=True))
+
+
+def fill_in_number(text: str, number: int) -> str:
+    """A text with its count in place of ``%(number)s``."""
+    return text % {"number": group_digits(number)}
+
+
+# The sentences of an answer and how far their sources bear them out.
+
+PASSAGE_CHARACTERS = 220
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence as it was checked. ``supported`` and ``support`` are None where it could not be measured, and
+    ``verbatim`` says that it stands in a source word for word.
+
+    ``best_marker`` is the source that supports it best, ``passage`` its words; ``href`` is empty without one.
+    """
+
+    text: str
+    markers: tuple[int, ...]
+    support: float | None
+    supported: bool | None
+    reasons: tuple[str, ...]
+    best_marker: int | None = None
+    passage: str = ""
+    href: str = ""
+    verbatim: bool = False
+
+
+def sentences_of(answer: Answer) -> tuple[Sentence, ...]:
+    """The checked sentences in the order of the answer; empty when none were checked."""
+    sources = {source["marker"]: source for source in answer.sources}
+    return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
+
+
+def supported_count(sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """How many sentences are supported, and how many were measured."""
+    measured = [sentence for sentence in sentences if sentence.supported is not None]
+    return sum(bool(sentence.supported) for sentence in measured), len(measured)
+
+
+def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]) -> Sentence:
+    best = statement.get("best") or {}
+    source = sources.get(best.get("marker", 0))
+    passage = href = ""
+    if source is not None:
+        start, end = best["start"], best["end"]
+        words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
+        passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)
+        href = passage_url(source["document"]["id"], start, end)
+    return Sentence(
+        text=plain(text[statement["start"] : statement["end"]]),
+        markers=tuple(statement.get("markers", ())),
+        support=statement.get("support"),
+        supported=statement.get("supported"),
+        reasons=tuple(map(reason_label, statement.get("reasons", ()))),
+        best_marker=best.get("marker"),
+        passage=passage,
+        href=href,
+        verbatim=statement.get("verbatim", False),
+    )
 
 
 class StepState(StrEnum):

@@ -1,8 +1,7 @@
-from chat.models.answer import Answer, Citation, StreamedEvent
+from chat.models.answer import Answer, Citation, Feedback, StreamedEvent
 from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSource
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
-from chat.models.feedback import Feedback
 from chat.models.trial import ModelTrial
 
 __all__ = [

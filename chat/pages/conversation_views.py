@@ -1,8 +1,10 @@
-"""The list of one's conversations, and what people do with its entries."""
+"""What people do with conversations: list, rename, delete, share; and what they think of an answer."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -13,9 +15,142 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from chat.pages.access import for_visitors, own_conversation
-from chat.pages.forms import TitleForm
-from chat.pages.page_views import page, sidebar
+from chat.conversations import sharing
+from chat.models import Answer, Conversation, Feedback
+from chat.pages.page_views import (
+    FeedbackForm,
+    ShareForm,
+    TitleForm,
+    for_visitors,
+    is_own,
+    may_debug,
+    own_answer,
+    own_conversation,
+    page,
+    saved_answers,
+    sidebar,
+)
+from chat.pages.turns import build_turn, build_withheld_turn, with_refused_feedback
+
+# What the asker thinks of an answer.
+
+
+@require_POST
+@for_visitors
+def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """Keeps a verdict, its reason, or that it was taken back. A bad one is followed by the question what was wrong."""
+    answer = own_answer(request, answer_id)
+    form = FeedbackForm(request.POST)
+    if not form.is_valid():
+        return _refuse(request, answer, form)
+    said = _keep(answer, form)
+    settled = form.cleaned_data["has_details"]
+    unfolded = form.cleaned_data["helpful"] is False and not settled
+    if not request.htmx:  # type: ignore[attr-defined]
+        address = reverse("chat:conversation", args=[answer.conversation_id])
+        return redirect(f"{address}{f'?unfold={answer.pk}' if unfolded else ''}#answer-{answer.pk}-feedback")
+    context = {"turn": build_turn(answer, unfolded=unfolded), "settled": settled}
+    return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
+
+
+def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
+    """The form with what was sent and what is wrong with it: for htmx alone, for other browsers in the whole page."""
+    error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
+    reason = form.cleaned_data.get("reason", "")
+    turn = with_refused_feedback(
+        build_turn(answer, debug=may_debug(request)), error, reason=reason, comment=request.POST.get("comment", "")
+    )
+    if not request.htmx:  # type: ignore[attr-defined]
+        return page(request, own_conversation(request, answer.conversation_id), status=422, refused_feedback=turn)
+    response = render(request, "chat/_feedback.html", {"turn": turn}, status=422)
+    return trigger_client_event(response, "announce", {"sentence": error})
+
+
+def _keep(answer: Answer, form: FeedbackForm) -> str:
+    """What to say of it."""
+    given = form.cleaned_data
+    if given["helpful"] is None:
+        Feedback.objects.filter(answer=answer).delete()
+        said = _("Your judgement is taken back.")
+    else:
+        wanted = {name: given[name] for name in ("helpful", "reason", "comment")}
+        Feedback.objects.update_or_create(answer=answer, defaults=wanted)
+        said = _("Thank you, your judgement is saved.")
+    return said
+
+
+# Giving a conversation a link, and reading one that somebody shared.
+
+
+@require_POST
+@for_visitors
+def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Make a link to what the form says, for whom it says; 422 for what it does not offer."""
+    conversation = own_conversation(request, conversation_id)
+    form = ShareForm(conversation, request.POST)
+    if not form.is_valid():
+        return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
+    chosen = form.cleaned_data
+    sharing.share(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
+    return _show(request, conversation, _("Shared. Copy the link."))
+
+
+@require_POST
+@for_visitors
+def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = own_conversation(request, conversation_id)
+    sharing.stop_sharing(conversation)
+    return _show(request, conversation, _("The conversation is not shared any more."))
+
+
+def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("chat:conversation", conversation.pk)
+    response = render(request, "chat/_share.html", {"conversation": conversation, "unfolded": True})
+    return trigger_client_event(response, "announce", {"sentence": said})
+
+
+@require_GET
+@for_visitors
+def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+    """A shared conversation, to read only. Answers from documents that the reader may not read are left out."""
+    conversation = sharing.shared_conversation(token, request.user)
+    if conversation is None:
+        response = render(request, "chat/not_shared.html", status=404)
+    else:
+        # What was said before may be told again by what is shared: all answers are looked at.
+        answers = list(saved_answers(conversation))
+        withheld = sharing.withheld_from(request.user, answers)
+        answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
+        turns = [
+            # Under other ids: those of a program without an account let whoever knows them act.
+            replace(
+                build_withheld_turn(answer, question=_("A question about documents that you may not read"))
+                if answer.pk in withheld
+                else build_turn(answer),
+                id=uuid.uuid5(token, str(answer.pk)),
+            )
+            for answer in answers
+        ]
+        context = {
+            "conversation": conversation,
+            "heading": _heading(conversation, answers, withheld),
+            "turns": turns,
+            "is_own": is_own(request, conversation),
+        }
+        response = render(request, "chat/shared.html", context)
+    # The link is for those it was given to.
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response
+
+
+def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
+    """The conversation's title, which may be one of its questions; not where one of them is hidden."""
+    if any(answer.pk in withheld for answer in answers):
+        return _("Shared conversation")
+    if conversation.share_scope == Conversation.ShareScope.ANSWER:
+        return answers[0].question if answers else _("Shared conversation")
+    return str(conversation)
 
 
 @require_GET

@@ -1,27 +1,235 @@
-"""The chat's page, whole."""
+"""The chat's page: who may see it, its forms, and the questions that it suggests."""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from itertools import chain, zip_longest
 from typing import Any
 
+from django import forms
 from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.cache import caches
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render, resolve_url
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRedirect
 
+from chat.answering.words import stems
 from chat.budgets import budget_of
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
-from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, known_visitor, may_debug, own_conversation
-from chat.pages.forms import TitleForm
-from chat.pages.suggestions import suggestions
+from chat.models import Answer, Conversation, Feedback
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
+from chat.streaming import asking
 from retrieval.admin.document_forms import upload_context
-from retrieval.models import Collection
+from retrieval.models import Chunk, Collection, Document
+from retrieval.models.document import is_narrowed
+from retrieval.rights import narrowing_key
+from retrieval.types import ANYBODY
+
+# Who may see which page.
+
+View = Callable[..., HttpResponseBase]
+
+
+def for_visitors(view: View) -> View:
+    """Sends visitors to the login where the site asks for one. Pages are personal, so no cache keeps them."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
+            if request.htmx:  # type: ignore[attr-defined]
+                return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
+            # What was posted cannot be posted again after the login: that leads to the empty page.
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
+        return view(request, *args, **kwargs)
+
+    return never_cache(guarded)
+
+
+def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
+    own = Conversation.objects.of(request.user, known_visitor(request)).select_related("collection")
+    return get_object_or_404(own, pk=conversation_id)
+
+
+def is_own(request: HttpRequest, conversation: Conversation) -> bool:
+    return Conversation.objects.of(request.user, known_visitor(request)).filter(pk=conversation.pk).exists()
+
+
+def own_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    own = Conversation.objects.of(request.user, known_visitor(request))
+    return get_object_or_404(Answer.objects.filter(conversation__in=own), pk=answer_id)
+
+
+def stoppable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """One's own; anybody's with the permission to change answers."""
+    if rights.may_act_on_all(request.user):
+        return get_object_or_404(Answer, pk=answer_id)
+    return own_answer(request, answer_id)
+
+
+def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    answer = get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
+    if not is_own(request, answer.conversation):
+        rights.tell_of_look(answer.conversation)
+    return answer
+
+
+def known_visitor(request: HttpRequest) -> str:
+    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
+    return str(request.session.get(asking.VISITOR_KEY, ""))
+
+
+def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """An answer that the caller may read now and look into. Raises: Http404."""
+    if not may_debug(request):
+        raise Http404
+    answer = readable_answer(request, answer_id)
+    if rights.is_withheld(request.user, answer):
+        raise Http404
+    return answer
+
+
+def may_debug(request: HttpRequest) -> bool:
+    return settings.CHAT_DEBUG_FOR_EVERYONE or rights.may_read_all(request.user)
+
+
+# What people may say of conversations and answers, checked.
+
+COMMENT_CHARACTERS = 2000
+
+
+class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Conversation
+        fields = ["title"]
+        error_messages = {"title": {"max_length": _("Please keep the title within %(limit_value)d characters.")}}
+
+    def clean_title(self) -> str:
+        title = " ".join(self.cleaned_data["title"].split())
+        if not title:
+            raise forms.ValidationError(_("Please type a title."))
+        return title
+
+
+class ShareForm(forms.Form):
+    """What of a conversation is shared, and with whom."""
+
+    scope = forms.ChoiceField(choices=Conversation.ShareScope.choices)
+    audience = forms.ChoiceField(choices=Conversation.ShareAudience.choices)
+    answer = forms.ModelChoiceField(Answer.objects.none(), required=False)
+
+    def __init__(self, conversation: Conversation, *args: Any) -> None:
+        super().__init__(*args)
+        field = self.fields["answer"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = conversation.answers.all()
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if given.get("scope") == Conversation.ShareScope.ANSWER and not given.get("answer"):
+            raise forms.ValidationError(_("Choose the answer that is shared."))
+        return given
+
+
+class _Comment(forms.CharField):
+    """A text with line ends as a browser counts them: forms send each of them as two characters."""
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+
+class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A verdict, with a reason when it is bad. ``has_details`` tells that the reason was asked for."""
+
+    VERDICTS = {"yes": True, "no": False, "none": None}
+
+    verdict = forms.ChoiceField(choices=[(name, name) for name in VERDICTS])
+    has_details = forms.BooleanField(required=False)
+    comment = _Comment(
+        max_length=COMMENT_CHARACTERS,
+        required=False,
+        error_messages={"max_length": _("Please keep the comment within %(limit_value)d characters.")},
+    )
+
+    class Meta:
+        model = Feedback
+        fields = ["reason", "comment"]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        helpful = given["helpful"] = self.VERDICTS.get(given.get("verdict", ""))
+        if helpful is not False:
+            given["reason"] = given["comment"] = ""
+        return given
+
+
+# Questions to begin with, which the documents answer: those written for a passage, and headings that ask.
+
+_KEPT_SECONDS = 300
+_DOCUMENTS_PER_COLLECTION = 8
+_SHORTEST, _LONGEST = 18, 90
+_ASKS_WHAT_AN_ACTIVITY_IS = re.compile(r"What (?:is|are) (?:the )?[A-Z]\w+ing\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    question: str
+    collection_slug: str
+    collection_name: str
+
+
+def suggestions(user: object, count: int = 6) -> list[Suggestion]:
+    """At most ``count`` questions, taken in turn from the collections in service that the user may read; kept for a few
+    minutes.
+    """
+    collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:count])
+    in_turn = chain.from_iterable(zip_longest(*map(_cached_suggestions, collections)))
+    return [suggestion for suggestion in in_turn if suggestion is not None][:count]
+
+
+def _cached_suggestions(collection: Collection) -> list[Suggestion]:
+    # Another key as soon as a document is narrowed.
+    key = f"suggestions:{collection.pk}:{narrowing_key([collection.pk], [ANYBODY])}"
+    return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
+
+
+def _suggestions_of(collection: Collection) -> list[Suggestion]:
+    """One question for each of a few documents, the most telling ones."""
+    # They are kept for all readers of the collection.
+    ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
+    documents = ready.exclude(is_narrowed()).order_by("?")
+    chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
+    best: dict[int, str] = {}
+    asking = chunks.exclude(canonical_questions=[], heading_path=[])
+    for document_id, written, path in asking.values_list("document_id", "canonical_questions", "heading_path"):
+        for question in (*written, *(heading for heading in path[-1:] if heading.endswith("?"))):
+            if _can_stand_alone(question) and _telling(question) > _telling(best.get(document_id, "")):
+                best[document_id] = question
+    questions = sorted(best.values(), key=_telling, reverse=True)
+    return [Suggestion(question, collection.slug, collection.name) for question in questions]
+
+
+def _can_stand_alone(question: str) -> bool:
+    """Whether a reader who does not know the documents understands the question: "What is the policy?" names nothing,
+    and what is called "Building a team" is not a thing."""
+    is_legible = _SHORTEST <= len(question) <= _LONGEST and not _ASKS_WHAT_AN_ACTIVITY_IS.match(question)
+    return is_legible and len(set(stems(question))) > 1
+
+
+def _telling(question: str) -> tuple[int, int]:
+    """Longer questions name more of their subject; up to what fits in two lines."""
+    return (min(len(question), 70), -len(question))
 
 
 @require_GET

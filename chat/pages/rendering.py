@@ -1,28 +1,193 @@
-"""From saved answers and streamed payloads to HTML.
-
-Text of models and documents is untrusted: Markdown is rendered without HTML and without images, links lead only to
-addresses that stand in a cited source (others are shown as text), and everything else is escaped.
-"""
+"""From saved answers and streamed payloads to HTML: markers as citations, safe links, and sentences in doubt."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
-from chat.answering.citations import MARKER
-from chat.answering.code_spans import blank_code, context, settled
-from chat.answering.shown_passage import GOES_ON
-from chat.pages.answer_markdown import MARKDOWN, permit
-from chat.pages.cards import Cited
-from chat.pages.doubts import Doubt
+from chat.answering.citations import MARKER, blank_code, context, settled
+from chat.answering.filtered_stream import canonical
+from chat.answering.passage import GOES_ON
+from chat.pages.cards import Cited, record_paragraphs
 from retrieval.viewer import markdown_marks
-from retrieval.viewer.markdown_marks import Mark
+from retrieval.viewer.markdown_marks import Mark, SourceLines
+from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
+
+# The Markdown of answers: markers become citations, and links lead only to addresses that stand in a cited source.
+#
+# The environment of a rendering holds ``markers``, those that there are; ``link``, which makes HTML of a marker and
+# its position in the text; and ``addresses``, what :func:`permit` makes of those that may be linked.
+
+_TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
+
+
+def _citation(state: StateInline, silent: bool) -> bool:
+    """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
+    match = MARKER.match(state.src, state.pos)
+    if match is None or int(match[1]) not in state.env["markers"]:
+        return False
+    if not silent:
+        words = state.pending.rstrip(" ")
+        blanks, state.pending = state.pending[len(words) :], words
+        token = state.push("citation", "", 0)
+        token.content = match.group()
+        token.meta = {"marker": int(match[1]), "at": state.pos, "blanks": blanks}
+    state.pos = match.end()
+    return True
+
+
+def _link_citations(state: StateCore) -> None:
+    """Markers become links to what stands at their position in the text; those that lead nowhere are text again."""
+    lines = SourceLines(state.src)
+    for opening, inline in pairwise(state.tokens):
+        if inline.type != "inline":
+            continue
+        places = lines.places(inline, opening)
+        for child in inline.children or []:
+            if child.type != "citation":
+                continue
+            place = places[bisect_right(places, child.meta["at"], key=attrgetter("offset")) - 1] if places else None
+            position = place.start + child.meta["at"] - place.offset if place else -1
+            child.meta["html"] = state.env["link"](child.meta["marker"], position)
+            if not child.meta["html"]:
+                child.type, child.content = "text", child.meta["blanks"] + child.content
+
+
+def _name_lone_markers(state: StateCore) -> None:
+    """A paragraph of markers alone speaks for the table or code above it: it is told apart, and says what it is."""
+    for opening, inline in pairwise(state.tokens):
+        if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
+            continue
+        children = inline.children or []
+        markers = sum(child.type == "citation" for child in children)
+        if markers and all(child.type == "citation" or not child.content.strip() for child in children):
+            opening.attrSet("class", "cited-block")
+            children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
+
+
+def permit(addresses: Collection[str]) -> dict[str, str]:
+    """The addresses as they are linked, by the form in which they are compared."""
+    linked = (MARKDOWN.normalizeLink(address) for address in addresses)
+    return {plain: address for address in linked if (plain := canonical(address))}
+
+
+def _unlink(state: StateCore) -> None:
+    """Links to addresses that no cited source holds become their label and their address, as text.
+
+    The others get the source's own spelling of the address. While an answer is written there are none.
+    """
+    permitted = state.env.get("addresses", {})
+    for token in state.tokens:
+        if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
+            continue
+        children: list[Token] = []
+        refused = ""
+        label = ""
+        for child in token.children or []:
+            if child.type == "link_open":
+                address = str(child.attrs["href"])
+                if (known := permitted.get(canonical(address))) is not None:
+                    child.attrSet("href", known)
+                else:
+                    refused, label = address, ""
+                    continue
+            elif child.type == "link_close" and refused:
+                if label != MARKDOWN.normalizeLinkText(refused) and label != refused:
+                    children.append(Token("text", "", 0, content=f" ({refused})"))
+                refused = ""
+                continue
+            label += child.content
+            children.append(child)
+        token.children = children
+
+
+class _AnswerRenderer(SafeRenderer):
+    def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
+
+    def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return str(tokens[idx].meta["html"])
+
+
+def _markdown() -> MarkdownIt:
+    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
+    markdown.inline.ruler.before("link", "citation", _citation)
+    markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
+    markdown.core.ruler.after("inline", "unlink", _unlink)
+    markdown.core.ruler.after("inline", "link_citations", _link_citations)
+    return markdown.use(record_paragraphs)
+
+
+MARKDOWN = _markdown()
+
+# The sentences of an answer that its sources do not support, and why, in words.
+
+_CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pattern})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """``text[start:end]`` of the answer is not supported; ``reason`` says why, in sentences."""
+
+    start: int
+    end: int
+    reason: str
+
+
+def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
+    """The statements that were checked and not found in the sources, in the order of the text."""
+    doubted = [
+        Doubt(statement["start"], statement["end"], _in_words(statement["reasons"], statement["best"]))
+        for statement in statements
+        if statement["supported"] is False
+    ]
+    return tuple(sorted(doubted, key=lambda doubt: doubt.start))
+
+
+def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
+    """How many statements could be held against the sources."""
+    return sum(statement["supported"] is not None for statement in statements)
+
+
+def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
+    """The text with a remark behind each sentence in doubt, for where marks cannot be seen."""
+    remark = _("(not supported by the sources)")
+    for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
+        closing = _CLOSING.match(text, doubt.end)
+        at = closing.end() if closing else doubt.end
+        text = f"{text[:at]} {remark}{text[at:]}"
+    return text
+
+
+def _in_words(reasons: Iterable[str], best: Mapping[str, Any] | None) -> str:
+    sentences = {
+        "number": _("A number in it is not in the source."),
+        "name": _("A name in it is not in the source."),
+        "negation": _("The source seems to say the opposite."),
+        "words": _("The source does not say this in these words."),
+        "uncited": _("It names no source."),
+        "elsewhere": _("Source %(number)d says it, not the one that is named.") % {"number": best["marker"]}
+        if best
+        else _("Another source says it, not the one that is named."),
+    }
+    explanations = [sentences[reason] for reason in reasons if reason in sentences]
+    return " ".join(explanations or [sentences["words"]])
+
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'

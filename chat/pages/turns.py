@@ -12,13 +12,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.answering.addresses import find_addresses
 from chat.answering.approved_answers import approval_of
 from chat.answering.citations import find_markers, remove_markers
+from chat.answering.filtered_stream import find_addresses
 from chat.models import Answer, Feedback
-from chat.pages.cards import Cited, NearCard, SourceCard, build_cited, near_cards, plain, source_cards
-from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
-from chat.pages.plain_text import approved_line
+from chat.pages.cards import Cited, NearCard, SourceCard, approved_line, build_cited, near_cards, plain, source_cards
+from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from chat.types import Choice
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.

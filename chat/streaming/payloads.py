@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chat.answer_trace import read_trace
 from chat.answering.approved_answers import approval_of
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.injection import is_instructed
 from chat.models import Answer, Citation
+from chat.types import read_trace
 
 if TYPE_CHECKING:
     from chat.types import (
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
         Usage,
         VerifiedCitation,
     )
-    from retrieval.context import Passage
     from retrieval.search.trace import SearchTrace
-    from retrieval.types import Reformulation
+    from retrieval.types import Passage, Reformulation
 
 
 # What a verified citation, its row and its JSON call the same.

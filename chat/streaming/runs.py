@@ -30,9 +30,8 @@ from chat.models import Answer, StreamedEvent
 from chat.protocols import PartialAnswer
 from chat.streaming.asking import filters_of
 from retrieval.exceptions import InvalidQuery
-from retrieval.infrastructure import lease
-from retrieval.infrastructure.commits import NOT_WAITING, NotWaiting
-from retrieval.infrastructure.statements import fetch
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.database import NOT_WAITING, NotWaiting, fetch
 from retrieval.types import SearchFilters, Turn
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def acquire(answer_id: uuid.UUID, asked: Answer | None = None) -> Run | None:
     answer = _take(asked, rows, restart) if asked is not None else None
     if answer is None:
         joined = rows.select_related("conversation__owner", "conversation__collection")
-        answer = lease.acquire(joined, answer_id, **restart)
+        answer = jobs.acquire_lease(joined, answer_id, **restart)
     if answer is None:
         return None
     try:
@@ -185,7 +184,7 @@ def _take(asked: Answer, rows: QuerySet[Answer], restart: Mapping[str, str]) -> 
     """A copy of the answer, leased; None unless nobody has leased it before. Its asker is read anew: what the request
     knows of them holds for the request.
     """
-    token = lease.take(rows.filter(attempts=0), asked.pk, **restart)
+    token = jobs.take_lease(rows.filter(attempts=0), asked.pk, **restart)
     if token is None:
         return None
     answer = copy.copy(asked)

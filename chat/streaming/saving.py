@@ -18,7 +18,6 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answer_trace import READ_FOR_PREVIEW, AnswerTrace, KnownPassage, PromptTrace, fields_of, preview_of
 from chat.answering.injection import is_instructed
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
@@ -28,12 +27,22 @@ from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, store
-from chat.types import Completed, Failed, Searched
+from chat.types import (
+    READ_FOR_PREVIEW,
+    AnswerTrace,
+    Completed,
+    Failed,
+    KnownPassage,
+    PromptTrace,
+    Searched,
+    fields_of,
+    preview_of,
+)
 from retrieval.dataclass_json import to_json
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.infrastructure import disk
-from retrieval.infrastructure.statements import fetch
-from retrieval.infrastructure.sweep import sweeping
+from retrieval.infrastructure.database import fetch
+from retrieval.infrastructure.jobs import sweeping
 from retrieval.models.webhook import Webhook, announce
 
 logger = logging.getLogger(__name__)

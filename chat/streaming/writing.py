@@ -33,8 +33,7 @@ from chat.streaming.saving import broken_message, deleted_message, interrupted_m
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.commits import NotWaiting
-from retrieval.infrastructure.timeouts import statements_within
+from retrieval.infrastructure.database import NotWaiting, statements_within
 from retrieval.infrastructure.tracing import span
 from retrieval.types import SearchMethod
 

@@ -24,9 +24,8 @@ from evaluation.admin.run_admin import STYLES, comparison_context, interval_text
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, GatePolicy
-from evaluation.statistics.intervals import Interval
-from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
-from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, badge
+from evaluation.statistics import Interval
+from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 

@@ -25,8 +25,7 @@ from evaluation.models.evaluation_set import asked
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import resolve
-from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
-from retrieval.admin.base import ConditionFilter, PageAdmin, badge
+from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, WholeCollectionAdmin, badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
 from retrieval.search.pipeline import place_to_search, search

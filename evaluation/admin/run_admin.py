@@ -40,9 +40,8 @@ from evaluation.runs.results import (
     measure_of,
     results_of,
 )
-from evaluation.statistics.intervals import Interval
-from retrieval.admin.admin_rights import OpenRowsFilter, WholeCollectionAdmin
-from retrieval.admin.base import ConditionFilter, PageAdmin, ReadOnlyAdmin, badge
+from evaluation.statistics import Interval
+from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
 from retrieval.search.profiles import BUILT_IN
 
 STYLES = [

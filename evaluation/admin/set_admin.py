@@ -33,10 +33,9 @@ from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from evaluation.sets import building, importing
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
-from retrieval.admin.admin_rights import CollectionFilter, WholeCollectionAdmin
-from retrieval.admin.base import PageAdmin
+from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin
 from retrieval.admin.collection_admin import CollectionAdmin
-from retrieval.admin.playground import PUBLISHED, ProfileChoice
+from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection, Draft
 from retrieval.search.profiles import NamedProfile, active_profile

@@ -15,7 +15,7 @@ from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation.models import Experiment, Exposure
 from evaluation.models.arms import Arm, assign, pseudonym
-from retrieval.profile_json import from_json
+from retrieval.profile_settings import from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_chooser
 
 logger = logging.getLogger(__name__)

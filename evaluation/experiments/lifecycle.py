@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _t
 from evaluation.experiments.report import report, sentence
 from evaluation.models import Experiment
 from evaluation.models.arms import Arm
-from retrieval.profile_json import to_json
-from retrieval.profile_settings import ImproperProfile
+from retrieval.profile_settings import ImproperProfile, to_json
 from retrieval.search import profiles
 
 if TYPE_CHECKING:

@@ -8,25 +8,82 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from chat.answering.citations import remove_markers
 from chat.answering.support import SupportReason, groundedness
 from chat.answering.verification import verify
-from chat.debugging.labels import reason_label
+from chat.answering.words import stems
+from chat.debugging.steps import reason_label
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
-from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
-from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.closeness import current_calibration, missing_calibration
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from evaluation.judges.relevancy import Embed
     from retrieval.index.closeness import Calibration
+
+# How relevant a text is to a question, by its sentences. PURE; the embedder is an argument.
+#
+# A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's
+# (:class:`Calibration`), and the share of the question's words that it holds, in itself or in the headings above it.
+# On 240 questions each of SQuAD 2 (English) and XQuAD (Dutch), with the sentence that answers and one from another
+# passage, the mean tells the two apart with an AUROC of 0.987 and 0.998 with multilingual-e5-small (the closeness
+# alone 0.977 and 0.991, the words alone 0.982 and 0.971), and of 0.998 and 0.977 with all-MiniLM-L6-v2.
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from retrieval.index.closeness import Calibration
+
+    Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+
+# Of the answering sentences 90 % and 89 % lie above it, of the others 100 % below; with all-MiniLM-L6-v2 94 % in both
+# languages, and 100 % and 89 %.
+THRESHOLD = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Relevancy:
+    """The sentence of a text that bears most on the question. ``score``, ``similarity`` and ``coverage``: [0, 1]."""
+
+    sentence: str
+    score: float
+    similarity: float
+    coverage: float
+
+
+def relevancies(
+    question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
+) -> list[Relevancy]:
+    """The best sentence of each text, given as (headings above it, text); ties go to the earlier sentence.
+
+    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension).
+    """
+    sentences = [
+        (number, heading, text[start:end])
+        for number, (heading, text) in enumerate(texts)
+        for start, end, _break in split_sentences(text, 0, len(text))
+    ]
+    best = [Relevancy("", 0.0, 0.0, 0.0) for _ in texts]
+    if not sentences:
+        return best
+    vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
+    similarities = np.clip([calibration.closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
+    asked = set(stems(question))
+    for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
+        coverage = len(asked & set(stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
+        score = (similarity + coverage) / 2
+        if score > best[number].score or not best[number].sentence:
+            best[number] = Relevancy(sentence, score, similarity, coverage)
+    return best
 
 
 QUOTED_CHARACTERS = 300
@@ -129,7 +186,7 @@ class AnswerRelevancy(OfflineMetric):
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
 
     def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
-        super().__init__(case, RELEVANCY_THRESHOLD)
+        super().__init__(case, THRESHOLD)
         self.embed, self.calibration = embed, calibration
 
     def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
@@ -150,7 +207,7 @@ class ContextualRelevancy(OfflineMetric):
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
 
     def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
-        super().__init__(case, RELEVANCY_THRESHOLD)
+        super().__init__(case, THRESHOLD)
         self.embed, self.calibration = embed, calibration
 
     def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
@@ -166,7 +223,7 @@ class ContextualRelevancy(OfflineMetric):
             {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(sources, found, strict=True)
         ]
-        relevant = sum(one.score >= RELEVANCY_THRESHOLD for one in found)
+        relevant = sum(one.score >= THRESHOLD for one in found)
         return (
             sum(one.score for one in found) / len(found),
             f"{relevant} of {len(found)} passages hold a sentence that bears on the question.",

@@ -7,8 +7,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.figures import fixed
+from evaluation.models.base import EvaluationJob, running_is_leased, user_key
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
-from evaluation.models.job import EvaluationJob, running_is_leased, user_key
 from retrieval.models import Draft, SearchProfileVersion
 
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.expectations import Expectations
-from evaluation.models.job import user_key
+from evaluation.models.base import user_key
 from retrieval.models import Collection
 
 

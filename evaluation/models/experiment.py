@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.models.arms import Arm as AssignedArm
-from evaluation.models.job import user_key
+from evaluation.models.base import user_key
 from retrieval.models import SearchProfileVersion
 
 

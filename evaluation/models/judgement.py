@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.figures import fixed
-from evaluation.models.job import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, running_is_leased
 
 
 class Judgement(EvaluationJob):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import remove_markers
-from chat.answering.support import THRESHOLD, Statement, SupportScorer
-from chat.answering.supporting_passages import EvidencePassage, cut_passage
+from chat.answering.support import THRESHOLD, EvidencePassage, Statement, SupportScorer, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 

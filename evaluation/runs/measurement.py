@@ -25,7 +25,7 @@ from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.results import Result, measure_of
 from evaluation.sets.resolution import resolve
-from evaluation.statistics.ranking import METRICS, TOP_K, judged_ranking
+from evaluation.statistics import METRICS, TOP_K, judged_ranking
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import NO_RERANKER

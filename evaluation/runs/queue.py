@@ -13,9 +13,9 @@ from chat import conf as chat_conf
 from chat.answering.prompts import PROMPT_VERSION
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from retrieval.infrastructure.job import enqueue_on_commit
+from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.profile_json import to_json
+from retrieval.profile_settings import to_json
 from retrieval.search.profiles import NamedProfile
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import AnswerResult, EvaluationRun, QuestionResult, RunKind
-from evaluation.statistics.intervals import Interval, is_loss, mean_interval, percentiles
+from evaluation.statistics import Interval, is_loss, mean_interval, percentiles
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise

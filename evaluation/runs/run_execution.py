@@ -32,12 +32,9 @@ from evaluation.runs.queue import conditions, corpus_version
 from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.exceptions import LeaseLost
-from retrieval.index.active import active_embedder
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.job import enqueue, is_due
-from retrieval.infrastructure.lease import acquire
-from retrieval.profile_json import from_json
-from retrieval.profile_settings import ImproperProfile
+from retrieval.index.active_embedder import active_embedder
+from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due
+from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 
@@ -64,7 +61,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft")
-    run = acquire(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
+    run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
     if run is None:
         return None
     try:

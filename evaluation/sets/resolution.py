@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
-from evaluation.statistics.ranking import Expectation
+from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
 # Of the quoted words or of the passage, whichever is shorter, so much must lie in the other.

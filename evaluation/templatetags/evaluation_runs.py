@@ -3,7 +3,7 @@ from __future__ import annotations
 from django import template
 
 from evaluation.admin.run_admin import interval_text, metric_label, ranks_text, verdict_badge
-from evaluation.statistics.intervals import Interval
+from evaluation.statistics import Interval
 
 register = template.Library()
 register.filter("interval", interval_text)

@@ -21,11 +21,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
-from ragsite.accounts.backend import may_use_password
-from ragsite.accounts.claims import Claims, read_claims, saml_claims
-from ragsite.accounts.rights import apply_claims, is_last_local_administrator
+from ragsite.accounts.claims import Claims, apply_claims, is_last_local_administrator, read_claims, saml_claims
+from ragsite.accounts.sign_in import may_use_password
 from ragsite.models.account import users_with
-from retrieval.api.callers import address_of
+from retrieval.api.throttling import address_of
 from retrieval.infrastructure.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)

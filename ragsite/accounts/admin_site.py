@@ -26,10 +26,9 @@ from chat.models import Answer, ApprovedAnswer
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
 from ragsite import local_model
-from ragsite.accounts.backend import is_missing
+from ragsite.accounts.sign_in import is_missing
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
-from retrieval.rights import source_collections
-from retrieval.rights_reasons import why_collection, why_document
+from retrieval.rights import source_collections, why_collection, why_document
 
 # What curators open every day, in this order; everything else is for experts.
 DAILY = (

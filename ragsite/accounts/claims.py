@@ -1,10 +1,29 @@
-"""What an OpenID Connect provider says of a person, read from its claims."""
+"""The rights of an account follow the claims of its provider, at each sign-in."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from ragsite.models.account import ClaimedRights
+from retrieval.models import CollectionGrant
+
+logger = logging.getLogger(__name__)
+
+# What an OpenID Connect provider says of a person, read from its claims.
 
 GROUP_NAME_MAX_CHARACTERS = 150
 
@@ -74,3 +93,95 @@ def _names(value: Any) -> frozenset[str]:
         for each in names
         if isinstance(each, str) and "\0" not in each and (name := each.strip().removeprefix("/"))
     )
+
+
+def local_administrators() -> QuerySet[Any]:
+    """Superusers who can sign in with a password, whatever becomes of the provider."""
+    users = get_user_model()._default_manager
+    unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
+    return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
+
+
+def is_last_local_administrator(user: Any) -> bool:
+    administrators = local_administrators()
+    return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
+
+
+def is_forgotten(user: Any) -> bool:
+    """Whether the provider alone opens the account, and has not done so for OIDC_KEY_DAYS: nobody tells the site when
+    a person is removed there.
+    """
+    if not settings.OIDC_KEY_DAYS or user.has_usable_password():
+        return False
+    long_ago = timezone.now() - timedelta(days=settings.OIDC_KEY_DAYS)
+    seen_at = user.last_login or user.date_joined
+    return bool(seen_at < long_ago) and SocialAccount.objects.filter(user=user).exists()
+
+
+def apply_claims(user: Any, claims: Claims) -> None:
+    """Give ``user`` what the claims say, and take away what earlier claims gave and these do not."""
+    with transaction.atomic():
+        # Superusers too, so that two of them cannot both be taken for not the last.
+        list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
+        user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
+        given, _created = ClaimedRights.objects.get_or_create(user=user)
+        _apply_groups(user, given, claims)
+        _apply_flags(user, given, claims)
+
+
+def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
+    if claims.groups_left_out:
+        logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
+    wanted = _groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
+    had = set(user.groups.all())
+    came_from_claims = set(given.groups.all())
+    user.groups.add(*(wanted - had))
+    user.groups.remove(*(came_from_claims - wanted))
+    given.groups.set((wanted - had) | (came_from_claims & wanted))
+
+
+def _groups(names: frozenset[str]) -> set[Group]:
+    """Groups by their names, made where there are none.
+
+    A group with permissions, or one that changes collections, is given only when OIDC_GROUPS names it: whoever may
+    name groups at the provider must not be able to choose permissions here.
+    """
+    if not settings.OIDC_GROUPS:
+        with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
+        managing = CollectionGrant.objects.filter(group_id=OuterRef("pk")).exclude(role=CollectionGrant.Role.READER)
+        chosen = Group.objects.filter(Exists(with_permissions) | Exists(managing), name__in=names)
+        names -= set(chosen.values_list("name", flat=True))
+    Group.objects.bulk_create([Group(name=name) for name in sorted(names)], ignore_conflicts=True)
+    return set(Group.objects.filter(name__in=names))
+
+
+def _apply_flags(user: Any, given: ClaimedRights, claims: Claims) -> None:
+    # No group has an empty name, so that a setting that is empty names nobody.
+    superuser = settings.OIDC_SUPERUSER_GROUP in claims.groups
+    staff = superuser or settings.OIDC_STAFF_GROUP in claims.groups
+    is_protected = is_last_local_administrator(user)
+    if superuser and not user.is_superuser:
+        _take_other_ways_in(user)
+    for flag, wanted in (("is_superuser", superuser), ("is_staff", staff)):
+        has, was_given = getattr(user, flag), getattr(given, flag)
+        if wanted and not has:
+            setattr(user, flag, True)
+            setattr(given, flag, True)
+        elif was_given and not wanted:
+            if is_protected:
+                logger.warning("%s keeps %s: nobody else could administer the site with a password.", user, flag)
+                continue
+            setattr(user, flag, False)
+            setattr(given, flag, False)
+    user.save(update_fields=["is_superuser", "is_staff", "password"])
+    given.save()
+
+
+def _take_other_ways_in(user: Any) -> None:
+    """What anybody who administers accounts could have put on an account before it became a superuser's."""
+    from ragsite.models import ApiKey
+
+    user.set_unusable_password()
+    for key in ApiKey.objects.usable().filter(user=user):
+        key.revoke()
+    Authenticator.objects.filter(user=user).delete()

@@ -21,8 +21,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations, sign_in_limits
-from ragsite.accounts.backend import may_use_password, refuse
 from ragsite.accounts.directory import end_session_early
+from ragsite.accounts.sign_in import may_use_password, refuse
 from ragsite.models import ApiKey
 from ragsite.models.account import users_with
 

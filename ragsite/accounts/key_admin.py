@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from ragsite.accounts.key_authentication import give_secret
+from ragsite.accounts.keys import give_secret
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
 from retrieval.admin.base import PageAdmin, badge

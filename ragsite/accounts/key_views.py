@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from ragsite.accounts.key_authentication import issue_key
+from ragsite.accounts.keys import issue_key
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
 from retrieval.key_limits import Scope

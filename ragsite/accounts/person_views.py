@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from ragsite.accounts.person_erasure import LastAdministrator, erase_person, preview_erasure
-from ragsite.accounts.person_export import person_file
+from ragsite.accounts.people import LastAdministrator, erase_person, person_file, preview_erasure
 
 
 class EraseForm(forms.Form):

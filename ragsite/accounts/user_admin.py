@@ -18,9 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.models import Answer, Conversation
-from ragsite.accounts.person_erasure import LastAdministrator, erase_person, preview_erasure
-from ragsite.accounts.person_export import person_file
-from ragsite.accounts.rights import is_last_local_administrator, local_administrators
+from ragsite.accounts.claims import is_last_local_administrator, local_administrators
+from ragsite.accounts.people import LastAdministrator, erase_person, person_file, preview_erasure
 from retrieval.models.collection import is_superuser
 
 

@@ -17,8 +17,8 @@ from requests import RequestException
 from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.backend import has_second_factor, may_use_password
 from ragsite.accounts.directory import is_of_directory
+from ragsite.accounts.sign_in import has_second_factor, may_use_password
 
 logger = logging.getLogger(__name__)
 

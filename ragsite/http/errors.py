@@ -20,7 +20,7 @@ from django_htmx.http import reswap, retarget
 from chat.api.openai import error as openai_error
 from chat.api.openai import kind_of
 from retrieval.exceptions import FilesUnavailable
-from retrieval.infrastructure import disk, outage
+from retrieval.infrastructure import database, disk
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +69,9 @@ class StorageMiddleware(MiddlewareMixin):
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):
             return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, str(exception))
-        if outage.is_node_lost(exception):
+        if database.is_node_lost(exception):
             logger.error("A node of the database did not answer: %s", exception)
-            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, outage.message())
+            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, database.outage_message())
         return disk_full(request) if disk.is_disk_full(exception) else None
 
 
@@ -86,7 +86,7 @@ def _storage_refusal(request: HttpRequest, status: HTTPStatus, sentence: str) ->
 
 def _storage_page(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
     if not request.headers.get("HX-Request"):
-        headings = {disk.message(): _("The disk is full"), outage.message(): _("The documents cannot be read")}
+        headings = {disk.message(): _("The disk is full"), database.outage_message(): _("The documents cannot be read")}
         heading = headings.get(sentence, _("The files cannot be reached"))
         return render(request, "storage_error.html", {"heading": heading, "message": sentence}, status=status)
     response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)

@@ -1,17 +1,77 @@
-"""Static files on the event loop.
-
-WhiteNoise's own middleware is synchronous, and puts everything below it into a thread: one for each request that waits.
-"""
+"""Middleware for every request: static files on the event loop, what caches may keep, and sizes of request bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any
+from os import SEEK_END
+from typing import IO, Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
+
+# The size of request bodies, known and limit_body before Django stores them.
+#
+# Django writes a whole body to a temporary file before any view decides, and takes one without `Content-Length` (sent
+# in chunks) for empty.
+
+Header = tuple[bytes, bytes]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+class BodyTooLong(Exception):
+    """A request body is longer than it may be; ``limit`` in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request is larger than {limit // 2**20} MiB.")
+        self.limit = limit
+
+
+def limit_for(headers: Iterable[Header]) -> int:
+    """How many bytes a body may have: more when it may hold files."""
+    content_type = _value(headers, b"content-type").lstrip().lower()
+    if content_type.startswith(b"multipart/form-data"):
+        return int(settings.REQUEST_MAX_BYTES)
+    return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+
+def limit_body(headers: Iterable[Header], receive: Receive) -> Receive:
+    """``receive``, which stops a body that becomes too long.
+
+    Raises: BodyTooLong, at once when `Content-Length` says so, otherwise from the returned function.
+    """
+    headers = list(headers)
+    limit = limit_for(headers)
+    declared = _value(headers, b"content-length")
+    if declared.isdigit() and int(declared) > limit:
+        raise BodyTooLong(limit)
+    received = 0
+
+    async def receive_within_limit() -> Mapping[str, Any]:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise BodyTooLong(limit)
+        return message
+
+    return receive_within_limit
+
+
+def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
+    """``scope`` with the length of ``body`` among its headers, when it came in chunks and therefore named none."""
+    if not _value(scope["headers"], b"transfer-encoding"):
+        return scope
+    length = body.seek(0, SEEK_END)
+    body.seek(0)
+    others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+    return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
+
+
+def _value(headers: Iterable[Header], wanted: bytes) -> bytes:
+    return next((value for name, value in headers if name == wanted), b"")
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the library has no types

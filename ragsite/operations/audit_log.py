@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation, QuestionBudget
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
-from ragsite.operations import request_context
-from retrieval.api.callers import address_of
+from ragsite.operations import logs
+from retrieval.api.throttling import address_of
 from retrieval.infrastructure.record import happened
 from retrieval.models import Collection, CollectionGrant
 from retrieval.rights import seen_whole_by
@@ -52,7 +52,7 @@ def _origin() -> dict[str, Any]:
 
     They are read from the request when the entry is written: an API view authenticates after the middleware has run.
     """
-    context = request_context.current()
+    context = logs.current()
     request = context.request
     if request is None:
         return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}

@@ -22,10 +22,10 @@ from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
 from ragsite.operations.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
-from ragsite.operations.queues import queues
+from ragsite.operations.readiness import queues
 from ragsite.supervision import restarts
 from retrieval.documents.reconciliation import last_counts
-from retrieval.index.cluster import nodes
+from retrieval.index.distribution import nodes
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.metrics import latest_gauge
 from retrieval.sources.states import count_states

@@ -22,7 +22,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import load_backend
 
-from retrieval.infrastructure.timeouts import statements_within
+from retrieval.infrastructure.database import statements_within
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,4 @@
-"""A real PostgreSQL for sites that have no database server, shared by the processes of a data directory.
-
-The server belongs to the data directory, not to a process: any number of processes of the site share it, and the last
-one to leave stops it. Who is still there is counted by the kernel: every user holds a shared lock on one file, and
-whoever gets that lock exclusively is alone. A killed process drops its lock by itself, so the count is never wrong.
-Where all of them are killed at once, a guardian that waits for the lock stops the server.
-"""
+"""A real PostgreSQL for sites that have no database server, shared by the processes of a data directory; and pools."""
 
 from __future__ import annotations
 
@@ -19,6 +13,17 @@ from pathlib import Path
 from typing import IO
 
 from ragsite.postgres.cluster import PostgresCluster
+
+# Pools of connections to PostgreSQL, as psycopg is told of them.
+
+
+def pool_of(size: int, *, is_replica: bool = False) -> dict[str, int]:
+    """A pool that keeps at most ``size`` connections. Whoever asks a replica that is gone turns to the primary, and
+    does not wait for a connection; when it is back, the next one who asks connects.
+    """
+    pool = {"min_size": 1, "max_size": size, "timeout": 10}
+    return pool | {"min_size": 0, "timeout": 1, "reconnect_timeout": 1} if is_replica else pool
+
 
 USERS_FILE = ".postgres-users"
 GUARDIAN_FILE = ".postgres-guardian"

@@ -62,10 +62,10 @@ if (BASE_DIR / "bench").is_dir():
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
-    "ragsite.operations.request_context.number_requests",
+    "ragsite.operations.logs.number_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "ragsite.accounts.sign_in_middleware.refused_sign_ins",
+    "ragsite.accounts.sign_in.refused_sign_ins",
     "ragsite.http.middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",

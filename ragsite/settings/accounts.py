@@ -175,7 +175,7 @@ if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
     raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL, SAML_ENTITY_ID or LDAP_URL.")
 
 # The second keeps the sessions that were begun with it; no password reaches it.
-AUTHENTICATION_BACKENDS = ["ragsite.accounts.backend.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
 # Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
 SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragsite.settings import env
 
 # For all of the API, OpenAI's protocol included.
-API_KEY_AUTHENTICATION = "ragsite.accounts.key_authentication.KeyAuthentication"
+API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         # First, because the first one decides that a call without credentials is answered with 401.
@@ -22,7 +22,7 @@ REST_FRAMEWORK = {
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
-        "ragsite.accounts.key_authentication.KeyRateThrottle",
+        "ragsite.accounts.keys.KeyRateThrottle",
     ],
     "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
 }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite.postgres.embedded import EmbeddedPostgres
-from ragsite.postgres.pools import pool_of
+from ragsite.postgres.embedded import EmbeddedPostgres, pool_of
 from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
@@ -40,7 +39,7 @@ for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
     _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
     if DATABASE_POOL_SIZE:
         _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
-DATABASE_ROUTERS = ["retrieval.infrastructure.servers.Router"] if DATABASE_REPLICA_URLS else []
+DATABASE_ROUTERS = ["retrieval.infrastructure.database.Router"] if DATABASE_REPLICA_URLS else []
 
 CACHES: dict[str, dict[str, Any]] = {
     # Shared by all processes: the limits of allauth are counted here.

@@ -26,7 +26,7 @@ _IN_THIS_PROCESS = {
 }
 BUILT_IN_EMBEDDERS = {
     "multilingual-e5-small": _backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
-    "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS),
+    "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),
 }
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
@@ -44,7 +44,7 @@ if EMBEDDING_BASE_URL:
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
     EMBEDDER = _backend(
-        "retrieval.index.embedders.local.LocalEmbedder",
+        "retrieval.index.embedders.onnx.LocalEmbedder",
         model=EMBEDDING_MODEL,
         query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
         document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,

@@ -1,25 +1,131 @@
-"""What admin pages share."""
+"""What admin pages share: their look, the rights of staff, and rows that are shown but not changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
+
+from retrieval.documents.drafts.editing import changing, draft_of, reason_not_to_change
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Chunk, Collection, CollectionGrant, Document, Draft
+from retrieval.models.collection import CollectionQuerySet, is_superuser
+from retrieval.rights import seen_whole_by
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
     from retrieval.gates import PublicationRefused
+
+# Rights in the admin: staff meet the rows of collections that they may curate, and no others.
+
+
+class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Rows of collections that the user may curate. Others are not there, as for one who guesses their numbers."""
+
+    collection_path = "collection"
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return Collection.objects.curated_by(request.user)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        if is_superuser(request.user):
+            return rows
+        return rows.filter(**{f"{self.collection_path}__in": self.open_collections(request)})
+
+
+class WholeCollectionAdmin(CuratedAdmin):
+    """Rows that tell of any document of their collection: for those who may read all of them."""
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return seen_whole_by(request.user)
+
+
+class CollectionFilter(admin.RelatedFieldListFilter):
+    """By one of the collections that the user may read; their names are not for everybody."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        readable = Collection.objects.readable_by(request.user).values("pk")
+        choices: list[tuple[str, Any]] = field.get_choices(include_blank=False, limit_choices_to={"pk__in": readable})
+        return choices
+
+    def has_output(self) -> bool:
+        """Also with one collection to choose: the addresses that other pages lead to would be ignored."""
+        return True
+
+
+class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
+    """By what the rows that the user sees point at."""
+
+    def has_output(self) -> bool:
+        return True
+
+
+class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = CollectionGrant
+        fields = ["group", "user", "role"]
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if cleaned and bool(cleaned.get("group")) == bool(cleaned.get("user")):
+            raise ValidationError(_("Choose a group or a user, not both."))
+        return cleaned
+
+
+class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    """Who may do what, for those who may change the collection."""
+
+    model = CollectionGrant
+    form = GrantForm
+    extra = 0
+    fields = ["group", "user", "role"]
+    verbose_name_plural = _("who may do what besides")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
+        # Django's own asks for a permission that no collection needs to know of.
+        return CollectionGrant.objects.select_related("group", "user")
+
+    def has_view_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return may_manage(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+
+def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
+    """Whether the user may change the collection's settings and grants: by a grant as its manager, or, where staff need
+    no grant, by the permission to change collections.
+    """
+    has_permission = request.user.has_perm("retrieval.change_collection")
+    if collection is None or collection.pk is None:
+        return has_permission
+    managed = Collection.objects.filter(pk=collection.pk)
+    if has_permission:
+        return managed.managed_by(request.user).exists()
+    return managed.granted_to(request.user, CollectionGrant.Role.MANAGER).exists()
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -94,3 +200,124 @@ def read_override(request: HttpRequest) -> str:
 def badge(status: str, label: object) -> SafeString:
     """A status in its colour, and in words for those who do not see colours."""
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
+
+
+# What belongs to a collection is changed in the admin while the collection's documents may be; else it is shown, with
+# the reason and where to change it instead.
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRights:
+    """Why a document may not be changed where it is (empty: it may), and the draft that has to do with it.
+
+    The document is part of ``draft`` or, with ``instead``, to be changed there; ``counterpart`` is then the address of
+    the same source in it, empty when there is none.
+    """
+
+    reason: str
+    draft: Draft | None = None
+    instead: bool = False
+    counterpart: str = ""
+
+
+class GuardedAdmin(PageAdmin, CuratedAdmin):
+    """Documents, or what is made of them."""
+
+    def may_change(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
+        """Whether the user could change it, were its collection open to changes."""
+        return admin.ModelAdmin.has_change_permission(self, request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
+        return self.may_change(request, obj) and (obj is None or not find_change_rights(request, obj).reason)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        found = self.get_object(request, object_id) if object_id else None
+        if found is None or not self.has_view_permission(request, found):
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        reason = find_change_rights(request, found).reason
+        if request.method == "POST" and reason and self.may_change(request, found):
+            return self._refuse(request, reason)
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except DocumentRejected as error:
+            # A draft was begun, or published, after the look above.
+            return self._refuse(request, str(error))
+
+    def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
+        return {
+            "standing": find_change_rights(request, obj),
+            "has_drafts": request.user.has_perm("retrieval.view_draft"),
+        }
+
+    def _refuse(self, request: HttpRequest, reason: str) -> HttpResponse:
+        self.message_user(request, reason, messages.ERROR)
+        return HttpResponseRedirect(request.path)
+
+
+class GuardedDeletionAdmin(GuardedAdmin):
+    """Documents, which can be deleted while their collection may be changed."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
+        may = super().has_delete_permission(request, obj)
+        return may and (obj is None or not find_change_rights(request, obj).reason)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        document = self.get_object(request, object_id)
+        if document is None or not super().has_delete_permission(request, document):
+            return super().delete_view(request, object_id, extra_context)
+        try:
+            with changing(document.collection_id):
+                return super().delete_view(request, object_id, extra_context)
+        except DocumentRejected as error:
+            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:retrieval_document_change", args=[document.pk]))
+
+    @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
+    def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
+        """All of them, or none when one may not be deleted."""
+        try:
+            with changing(*queryset.order_by().values_list("collection", flat=True).distinct()):
+                return delete_selected(self, request, queryset)
+        except DocumentRejected as error:
+            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
+            return None
+
+    def get_deleted_objects(
+        self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What would go, counted: a document's thousands of passages are neither listed nor asked permission for."""
+        documents = list(objs)
+        counts = {
+            str(Document._meta.verbose_name_plural): len(documents),
+            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(document__in=documents).count(),
+        }
+        missing = set() if self.has_delete_permission(request) else {str(Document._meta.verbose_name)}
+        return [str(document) for document in documents], counts, missing, []
+
+
+def find_change_rights(request: HttpRequest, found: Document | Chunk) -> ChangeRights:
+    """Looked up once a request, however often the admin asks for permission."""
+    document = found.document if isinstance(found, Chunk) else found
+    known: dict[int, ChangeRights] = request.__dict__.setdefault("standing_of_documents", {})
+    if document.pk not in known:
+        known[document.pk] = _load_change_rights(document)
+    return known[document.pk]
+
+
+def _load_change_rights(document: Document) -> ChangeRights:
+    reason = reason_not_to_change(document.collection)
+    if (draft := draft_of(document.collection)) is not None:
+        return ChangeRights(reason, draft)
+    if (draft := document.collection.drafts.open().first()) is None:
+        return ChangeRights(reason)
+    there = Document.objects.filter(collection=draft.working_copy_id, source=document.source).first()
+    address = reverse("admin:retrieval_document_change", args=[there.pk]) if there else ""
+    return ChangeRights(reason, draft, instead=True, counterpart=address)

@@ -16,8 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.admin_rights import CuratedAdmin, GrantInline, may_manage
-from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
+from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, ReadOnlyAdmin, may_manage
 from retrieval.admin.document_admin import documents_by_status, requeue_all
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
 from retrieval.admin.draft_admin import may_begin

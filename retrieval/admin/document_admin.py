@@ -1,36 +1,271 @@
+"""Documents in the admin: listed, added, and what is known of each."""
+
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format, localize
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
-from retrieval.admin.admin_rights import CollectionFilter, OpenRowsFilter
-from retrieval.admin.base import ConditionFilter, badge
-from retrieval.admin.document_facts import DocumentFacts, excerpt
-from retrieval.admin.document_forms import UPLOADING_SCRIPT, DocumentForm
-from retrieval.admin.guarded import GuardedDeletionAdmin
-from retrieval.admin.uploading import UploadingAdmin
+from retrieval.admin.base import (
+    CollectionFilter,
+    ConditionFilter,
+    GuardedDeletionAdmin,
+    OpenRowsFilter,
+    PageAdmin,
+    badge,
+)
+from retrieval.admin.document_forms import UPLOADING_SCRIPT, DocumentForm, UploadForm
 from retrieval.documents import submission
-from retrieval.documents.drafts.editing import changing
-from retrieval.models import Document
+from retrieval.documents.drafts.editing import changing, draft_of
+from retrieval.documents.recognition.pages import LOW_CONFIDENCE
+from retrieval.documents.submission import Submission, submit_upload
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Collection, Document, DocumentText
+from retrieval.sources.web_page import address_in, submit_page
 from retrieval.viewer.source_views import download
+
+# What the page of one document tells of it, to be read only.
+
+LONGEST_EXCERPT = 160
+
+
+class DocumentFacts:
+    """Fields of the page, by the names that the admin's ``readonly_fields`` give them."""
+
+    @admin.display(description=_("error"))
+    def problem_in_full(self, document: Document) -> SafeString | str:
+        return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
+
+    @admin.display(description=_("not read"))
+    def not_read(self, document: Document) -> str:
+        return document.notice or "-"
+
+    @admin.display(description=_("passages"))
+    def passages_link(self, document: Document) -> SafeString:
+        address = reverse("admin:retrieval_chunk_changelist")
+        label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
+        return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
+
+    @admin.display(description=_("recognised pages"))
+    def recognised_pages(self, document: Document) -> SafeString | str:
+        """How many pages were recognised on their pictures, how surely, and which of them are to be looked at."""
+        text = DocumentText.objects.filter(pk=document.pk).first()
+        if text is None or not text.recognised:
+            return "-"
+        sure = [confidence for _number, confidence in text.recognised if confidence is not None]
+        said = ngettext("%d page was recognised (OCR).", "%d pages were recognised (OCR).", len(sure)) % len(sure)
+        if sure:
+            said += " " + _t("Mean confidence: %d %%.") % round(sum(sure) / len(sure))
+        unsure = [
+            (number, "-" if confidence is None else f"{round(confidence)} %")
+            for number, confidence in text.recognised
+            if confidence is None or confidence < LOW_CONFIDENCE
+        ]
+        if not unsure:
+            return said
+        address = reverse("retrieval:document", args=[document.pk])
+        links = format_html_join(
+            ", ", '<a href="{}?page={}#printed">{} ({})</a>', ((address, n, n, c) for n, c in unsure)
+        )
+        return format_html("{}<br>{} {}", said, _t("Pages to compare with their pictures:"), links)
+
+    @admin.display(description=_("instructions to a model"))
+    def instructions(self, document: Document) -> SafeString | str:
+        """The first sentences that instruct a model, each with the way to its place."""
+        text = DocumentText.objects.filter(pk=document.pk).first()
+        if text is None or not text.instructions:
+            return "-"
+        address = reverse("retrieval:document", args=[document.pk])
+        items = format_html_join(
+            "",
+            '<li><a href="{}?start={}&amp;end={}#passage">{}</a></li>',
+            ((address, start, end, excerpt(text.text[start:end])) for start, end, _rule in text.instructions),
+        )
+        said = ngettext(
+            "%d sentence instructs a language model. No model is given it; search and quotations still show it.",
+            "%d sentences instruct a language model. No model is given them; search and quotations still show them.",
+            document.instruction_count,
+        )
+        return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
+
+    @admin.display(description=_("came in"))
+    def came_in(self, document: Document) -> SafeString | str:
+        return _document_link(document.parent) if document.parent is not None else "-"
+
+    @admin.display(description=_("holds"))
+    def members(self, document: Document) -> SafeString | str:
+        """The documents that came in it, each with its state."""
+        found = document.members.order_by("source")
+        items = format_html_join(
+            "", "<li>{} – {}</li>", ((_document_link(member), member.get_status_display()) for member in found)
+        )
+        return format_html("<ul>{}</ul>", items) if items else "-"
+
+    @admin.display(description=_("comes from"))
+    def origin_link(self, document: Document) -> SafeString | str:
+        if document.origin is None:
+            return "-"
+        address = reverse("admin:retrieval_source_change", args=[document.origin_id])
+        return format_html('<a href="{}">{}</a>', address, document.origin)
+
+    @admin.display(description=_("original"))
+    def original(self, document: Document) -> SafeString:
+        address = reverse("admin:retrieval_document_original", args=[document.pk])
+        return format_html('<a href="{}">{}</a>', address, _t("Download"))
+
+
+def _document_link(document: Document) -> SafeString:
+    address = reverse("admin:retrieval_document_change", args=[document.pk])
+    return format_html('<a href="{}">{}</a>', address, document)
+
+
+def excerpt(text: str) -> str:
+    return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
+
+
+# Adding documents: several files at once, dropped, chosen or pasted, a text, or a page of the web; each judged alone.
+#
+# The page works without scripts as a form. A script sends each file by itself and is answered in JSON.
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of one file; ``document`` is None of one that was refused, for the reason in ``sentence``."""
+
+    document: Document | None
+    is_new: bool
+    sentence: str
+
+
+class UploadingAdmin(PageAdmin):
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            form = UploadForm(request.POST, request.FILES, user=request.user)
+            is_asked_by_script = request.accepts("application/json") and not request.accepts("text/html")
+            if form.is_valid():
+                outcomes = self._submit(request, form)
+                if is_asked_by_script:
+                    return self._answer(outcomes)
+                self._tell(request, outcomes)
+                return HttpResponseRedirect(_where_they_are(request, form.cleaned_data["collection"]))
+            if is_asked_by_script:
+                said = " ".join(str(error) for errors in form.errors.values() for error in errors)
+                return JsonResponse({"sentence": said}, status=400)
+        else:
+            form = UploadForm(initial={"collection": request.GET.get("collection")}, user=request.user)
+        context = {
+            "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
+            "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
+            "media": self.media + form.media,
+            "has_view_permission": self.has_view_permission(request),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return self.render_page(request, "document/upload", gettext("Add documents"), context)
+
+    def _submit(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
+        files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
+        if len(files) == 1 and form.cleaned_data["source"]:
+            files = [(form.cleaned_data["source"], files[0][1])]
+        text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
+        address = address_in(text)
+        if text and not address:
+            name = title or gettext("Pasted text")
+            files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
+        outcomes = []
+        seen: set[str] = set()
+        for source, file in files:
+            if source in seen:
+                said = gettext("%s was sent twice: give the files different names.") % source
+                outcomes.append(_Outcome(None, is_new=False, sentence=gettext("Not added: %s") % said))
+                continue
+            seen.add(source)
+            outcomes.append(self._submit_one(request, form, partial(submit_upload, upload=file, source=source)))
+        if address:
+            outcomes.append(self._submit_one(request, form, partial(submit_page, address=address, title=title)))
+        return outcomes
+
+    def _submit_one(self, request: HttpRequest, form: UploadForm, submit: Callable[..., Submission]) -> _Outcome:
+        try:
+            stored = submit(
+                form.cleaned_data["collection"],
+                language=form.cleaned_data["language"],
+                metadata=form.cleaned_data["metadata"],
+                may_replace=self.has_change_permission(request),
+                known=Document.objects.readable_by(request.user),
+            )
+        except DocumentRejected as error:
+            return _Outcome(None, is_new=False, sentence=gettext("Not added: %s") % error)
+        if not stored.changed:
+            return _Outcome(stored.document, is_new=False, sentence=gettext("It has not changed since it was read."))
+        submission.set_added_by(stored, request.user)
+        self.log_addition(request, stored.document, [{"added": {}}])
+        return _Outcome(stored.document, is_new=True, sentence="")
+
+    def _answer(self, outcomes: list[_Outcome]) -> JsonResponse:
+        """One row for each file: the sentence about it, or its status, as the list of documents shows it."""
+        return JsonResponse(
+            {
+                "files": [
+                    {
+                        "added": outcome.document is not None,
+                        "sentence": outcome.sentence,
+                        "badge": self.state(outcome.document) if outcome.document else "",  # type: ignore[attr-defined]
+                    }
+                    for outcome in outcomes
+                ]
+            }
+        )
+
+    def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.document is None:
+                # The admin capitalises a message's first letter, which must not be that of the file's name.
+                self.message_user(request, outcome.sentence, messages.ERROR)
+        if accepted := sum(outcome.is_new for outcome in outcomes):
+            message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)
+            self.message_user(request, message % accepted, messages.SUCCESS)
+        if unchanged := sum(outcome.document is not None and not outcome.is_new for outcome in outcomes):
+            message = ngettext(
+                "%d file has not changed since it was read.",
+                "%d files have not changed since they were read.",
+                unchanged,
+            )
+            self.message_user(request, message % unchanged, messages.INFO)
+
+
+def _where_they_are(request: HttpRequest, collection: Collection) -> str:
+    """The page that shows what became of uploads: that of their draft, or the list of documents."""
+    draft = draft_of(collection)
+    if draft is not None and request.user.has_perm("retrieval.view_draft"):
+        return reverse("admin:retrieval_draft_change", args=[draft.pk])
+    return reverse("admin:retrieval_document_changelist")
+
 
 # What a page of the list can ask about at once.
 MOST_IDS = 500

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -19,12 +20,100 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import PageAdmin, badge, read_override
-from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
 from retrieval.gates import PublicationRefused
-from retrieval.models import Publication, SearchProfile, SearchProfileVersion
+from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
+from retrieval.rights import filters_for
 from retrieval.search import profiles
+from retrieval.search.profile_comparison import compare
+from retrieval.search.profiles import BUILT_IN, NamedProfile
+
+# The playground: one question, searched with two profiles. Nothing here changes anything but what is shown.
+
+PUBLISHED = "published"
+LARGEST_TOP_K = 50
+
+
+def profile_choices() -> list[tuple[str, Any]]:
+    """The built-in profile, the one in force, and every version by its id."""
+    versions: dict[str, list[tuple[str, str]]] = {}
+    for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
+        label = f"{version} · {version.note}" if version.note else str(version)
+        versions.setdefault(version.profile.name, []).append((str(version.pk), label))
+    in_force = profiles.published_version() or BUILT_IN
+    return [
+        (PUBLISHED, _t("In force: %s") % in_force),
+        (BUILT_IN, _t("Built-in: the site's settings")),
+        *versions.items(),
+    ]
+
+
+class ProfileChoice(forms.ChoiceField):
+    """A profile to search with: the built-in one, the one in force, or any version by its id."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=profile_choices, **kwargs)
+
+    def clean(self, value: Any) -> NamedProfile:
+        chosen = super().clean(value)
+        if chosen == PUBLISHED:
+            return profiles.active_profile()
+        if chosen == BUILT_IN:
+            return NamedProfile(BUILT_IN, profiles.built_in_profile())
+        version = SearchProfileVersion.objects.select_related("profile").filter(pk=chosen).first()
+        if version is None:
+            raise forms.ValidationError(_t("This version is gone."))
+        try:
+            return profiles.named(version)
+        except ImproperProfile as error:
+            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
+            raise forms.ValidationError(message) from error
+
+
+class PlaygroundForm(forms.Form):
+    question = forms.CharField(
+        label=_("Question"),
+        max_length=settings.QUESTION_MAX_CHARACTERS,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), to_field_name="slug", required=False, empty_label=_("all"), label=_("Collection")
+    )
+    a = ProfileChoice(label=_("Profile A"))
+    b = ProfileChoice(label=_("Profile B"))
+    top_k = forms.IntegerField(
+        label=_("Passages"),
+        required=False,
+        min_value=1,
+        max_value=LARGEST_TOP_K,
+        widget=forms.NumberInput(attrs={"placeholder": _("as the profile says")}),
+    )
+
+    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
+
+
+def search_twice(request: HttpRequest) -> dict[str, Any]:
+    """What the page shows: the form and, with a question in the address, both results."""
+    asked = "question" in request.GET
+    given = {"a": PUBLISHED, "b": _newest() or BUILT_IN, **request.GET.dict()}
+    form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
+    page = {"form": form, "asked": asked, "has_view_permission": True}
+    if asked and form.is_valid():
+        wanted = form.cleaned_data
+        collection = wanted["collection"].slug if wanted["collection"] else ""
+        both = (wanted["a"], wanted["b"])
+        page["comparison"] = compare(wanted["question"], filters_for(request.user, collection), both, wanted["top_k"])
+        page["differences"] = differences(both[0].settings, both[1].settings)
+    return page
+
+
+def _newest() -> str:
+    """The id of the version made last; empty when there is none."""
+    newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
+    return str(newest) if newest else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.job import enqueue_on_commit
+from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import resolve
 from retrieval.sources.options import AddressField, SecretField

@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import IO, Any, ClassVar, NoReturn
 
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from retrieval.api.parsers import BodyTooLarge
 from retrieval.api.permissions import check_scopes
 from retrieval.exceptions import FilesUnavailable, SearchBusy, SearchUnavailable
-from retrieval.infrastructure import disk, outage
+from retrieval.infrastructure import database, disk
 from retrieval.key_limits import ScopesByMethod
 
 logger = logging.getLogger(__name__)
+
+
+class BodyTooLarge(APIException):
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "body_too_large"
+
+    def __init__(self) -> None:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
+        super().__init__(f"The request is larger than {limit} MiB, not counting files.")
+
+
+class JSONParser(BaseParser):
+    """JSON in UTF-8, no larger than DATA_UPLOAD_MAX_MEMORY_SIZE (which the framework's own does not look at)."""
+
+    media_type = "application/json"
+    renderer_class = JSONRenderer
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise BodyTooLarge
+        try:
+            return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        except UnicodeDecodeError:
+            raise ParseError("The request body is not JSON in UTF-8.") from None
+        except RecursionError:
+            raise ParseError("The request body nests too deeply.") from None
+        except ValueError as error:
+            raise ParseError(f"The request body is not valid JSON: {error}.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 class Unavailable(APIException):
@@ -80,9 +120,9 @@ def _for_the_caller(error: Exception) -> Exception:
             return Unavailable(str(error))
         case FilesUnavailable():
             return Unavailable(str(error))
-        case OperationalError() if outage.is_node_lost(error):
+        case OperationalError() if database.is_node_lost(error):
             logger.error("A node of the database did not answer an API request.", exc_info=error)
-            return Unavailable(outage.message())
+            return Unavailable(database.outage_message())
         case OperationalError():
             logger.error("The database did not answer an API request.", exc_info=error)
             return Unavailable()

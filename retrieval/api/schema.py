@@ -14,8 +14,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
-from retrieval.api.serializer_fields import KnownFieldsOnly, TextField
-from retrieval.api.serializers import ProblemSerializer
+from retrieval.api.serializers import KnownFieldsOnly, ProblemSerializer, TextField
 
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"

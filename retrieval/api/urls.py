@@ -3,8 +3,7 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from retrieval.api.endpoints import CollectionsView, DocumentViewSet, SearchView
-from retrieval.api.source_endpoints import SourceViewSet
+from retrieval.api.endpoints import CollectionsView, DocumentViewSet, SearchView, SourceViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("documents", DocumentViewSet, basename="document")

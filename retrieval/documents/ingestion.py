@@ -22,13 +22,18 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from retrieval import conf
-from retrieval.documents import formats, turns
+from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.documents.formats import PDF
 from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, to_words, why_not
 from retrieval.documents.sandbox import JobCancelled
-from retrieval.documents.submission import compute_fingerprint, remove_members, submit_members
-from retrieval.documents.turns import ReadingTurn, TurnPostponed
+from retrieval.documents.submission import (
+    ReadingTurn,
+    TurnPostponed,
+    compute_fingerprint,
+    remove_members,
+    submit_members,
+)
 from retrieval.exceptions import (
     DiskFull,
     DocumentRejected,
@@ -37,22 +42,20 @@ from retrieval.exceptions import (
     LeaseLost,
     RetrievalError,
 )
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, replace_chunks
 from retrieval.infrastructure import disk
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.job import enqueue
-from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.database import is_node_lost
+from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat
 from retrieval.infrastructure.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.infrastructure.outage import is_node_lost
 from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
+from retrieval.tables.stored_tables import replace_tables
 from retrieval.tables.table_reading import read_tables
-from retrieval.tables.table_rows import replace_tables
 from retrieval.text import chunking
 from retrieval.text.block import Row, rows_touching
+from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
-from retrieval.text.finding import find_blocks
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 
@@ -165,7 +168,7 @@ def ingest(
 ) -> Document | None:
     """Read the document and make its passages searchable; None when there was nothing to lease.
 
-    Without ``with_vectors`` they are found by their words alone, until `retrieval.index.loading` makes the vectors.
+    Without ``with_vectors`` they are found by their words alone, until `retrieval.index.reembedding` makes the vectors.
 
     With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
     line, and a document that takes long waits for its turn among the slow ones.
@@ -180,9 +183,9 @@ def ingest(
         with heartbeat(document), disk.saving():
             _process(document, ReadingTurn(document, takes_turns=takes_turns), progress, with_vectors)
     except TurnPostponed:
-        document.hand_back(turns.WAITING, turns.ASKED_AGAIN_AFTER, is_slow=True)
+        document.hand_back(submission.WAITING, submission.ASKED_AGAIN_AFTER, is_slow=True)
         # Nothing was read for this message, and it may have been an untried document's before that became slow.
-        if document.is_slow and (untried := turns.first_in_line()) is not None:
+        if document.is_slow and (untried := submission.first_in_line()) is not None:
             enqueue(Document, [untried])
     except LeaseLost as error:
         logger.info("%s", error)
@@ -205,16 +208,16 @@ def ingest(
         else:
             document.postpone(f"Will be tried again. {reason}")
     document.refresh_from_db()
-    if document.is_slow and document.error != turns.WAITING and (waiting := turns.next_waiting()) is not None:
+    if document.is_slow and document.error != submission.WAITING and (waiting := submission.next_waiting()) is not None:
         enqueue(Document, [waiting])
     return document
 
 
 def _lease_first(document_id: int) -> Document | None:
     """The document itself when it was tried before; else whichever is first in line."""
-    if not turns.is_untried(document_id) and (document := _lease(document_id)) is not None:
+    if not submission.is_untried(document_id) and (document := _lease(document_id)) is not None:
         return document
-    while (first := turns.first_in_line()) is not None:
+    while (first := submission.first_in_line()) is not None:
         # Another worker may have been quicker.
         if (document := _lease(first)) is not None:
             return document
@@ -222,7 +225,7 @@ def _lease_first(document_id: int) -> Document | None:
 
 
 def _lease(document_id: int) -> Document | None:
-    return acquire(
+    return acquire_lease(
         Document.unfinished().select_related("collection"),
         document_id,
         status=Document.RUNNING,

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 from retrieval.exceptions import ModelFailed
 from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.chat_model import ChatModel
-from retrieval.infrastructure.marking import mark_sentences, new_mark
+from retrieval.infrastructure.chat_model import ChatModel, mark_sentences, new_mark
 from retrieval.infrastructure.metrics import QUESTION_FAILURES
 from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language

@@ -23,13 +23,12 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from retrieval.documents import submission
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import lock_statistics, reweigh, weighting
-from retrieval.index.distributed_tables import is_distributed
-from retrieval.index.loading import is_loading
-from retrieval.index.reembedding import reembed
+from retrieval.index.distribution import is_distributed
+from retrieval.index.reembedding import is_loading, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
-from retrieval.models.index_check import IndexCheck
+from retrieval.models.chunk import IndexCheck
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +160,7 @@ def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:
 
 def misplaced_vectors(vectors: QuerySet[ChunkEmbedding]) -> QuerySet[ChunkEmbedding]:
     if is_distributed():
-        # A vector of another document than its passage's is impossible there (retrieval.index.distributed_tables).
+        # A vector of another document than its passage's is impossible there (retrieval.index.distribution).
         return vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
     return vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
 

@@ -1,40 +1,88 @@
-"""With ``copying`` the only module that writes chunks: everything that search reads of a document appears and vanishes
-in one transaction.
+"""Writes the passages of a document: text, vectors, term weights and counts appear and vanish in one transaction.
 
-The row of CollectionStatistics is locked at the end, so that writers to one collection take short turns; the slow work,
-reading, embedding and storing, is done before.
+With :mod:`retrieval.documents.drafts.copying` this is the only module that writes chunks.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import connection
+from django.contrib.postgres.fields import ArrayField
+from django.db import connection, transaction
+from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
 
-from retrieval.index.lexical_fields import FIELD_BOOSTS
-from retrieval.index.vector_rows import copy_vectors
-from retrieval.models import Document, Embedder
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.index.distribution import clean_pending_lists
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
 from retrieval.text.block import Row
 from retrieval.text.terms import expand_identifiers
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
-import logging
-from collections import defaultdict
-from dataclasses import replace
 
-from django.contrib.postgres.fields import ArrayField
-from django.db import transaction
-from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
+logger = logging.getLogger(__name__)
 
-from retrieval.exceptions import ImproperEmbedder
-from retrieval.index import lexical_fields
-from retrieval.index.distributed_tables import clean_pending_lists
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics
+# The fields of a passage in keyword search, and what a word in each is worth.
+#
+# A search vector labels each position with the field it came from. A term's frequency is the sum of its positions'
+# boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria, Robertson, "Microsoft Cambridge at TREC 13",
+# 2004). The SQL functions `retrieval_bm25_weights` and `retrieval_bm25_length`, made by a migration, turn a search
+# vector into BM25's term weights and length.
+
+# In the order of the labels A to D: title, headings, canonical questions, body.
+FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
+
+
+def weighting_of(k1: float, b: float) -> str:
+    """All that shapes a stored term weight, as one string: what was stored with another is out of date."""
+    return f"k1={k1:g} b={b:g} boosts={FIELD_BOOSTS}"
+
+
+def stored_k1(weighting: str) -> float:
+    """The k1 that weights were stored with, from what :func:`weighting` said then; 0 where nothing is stored."""
+    return float(weighting.split()[0].removeprefix("k1=")) if weighting else 0.0
+
+
+# Rows of vectors, written with COPY in PostgreSQL's binary form: numbers as text cost twenty times as much.
+
+# Eleven bytes of signature, flags and the length of an extension; at the end a row of -1 columns.
+_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TRAILER = struct.pack("!h", -1)
+_IDS = struct.Struct("!hiqiqiqiq")
+
+
+def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
+    """Write the vector of each (chunk, document, collection, vector). Must run inside a transaction.
+
+    Raises: IntegrityError for a chunk that has a vector of the embedder already.
+    """
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(
+            "COPY retrieval_chunkembedding (chunk_id, document_id, collection_id, embedder_id, vector) "
+            "FROM STDIN (FORMAT BINARY)"
+        ) as copy,
+    ):
+        copy.write(_HEADER)
+        for chunk_id, document_id, collection_id, vector in rows:
+            halves = vector.astype(">f2").tobytes()
+            copy.write(
+                b"".join(
+                    (
+                        _IDS.pack(5, 8, chunk_id, 8, document_id, 8, collection_id, 8, embedder.pk),
+                        struct.pack("!iHH", 4 + len(halves), len(vector), 0),
+                        halves,
+                    )
+                )
+            )
+        copy.write(_TRAILER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +200,6 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-logger = logging.getLogger(__name__)
-
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
 # What changes of a chunk that stays while its document changes around it.
@@ -229,7 +275,8 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]])
 
 
 def _follow_exchange(embedder: Embedder, chunk_ids: list[int]) -> None:
-    """Where the same embedder's vectors were gathered anew meanwhile (`retrieval.index.loading`), these belong to them.
+    """Where the same embedder's vectors were gathered anew meanwhile (`retrieval.index.reembedding`), these belong to
+    them.
 
     Raises: ImproperEmbedder.
     """
@@ -332,7 +379,7 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
 
 def weighting() -> str:
     """The settings that shape term weights, as one string to be compared."""
-    return lexical_fields.weighting(settings.BM25_K1, settings.BM25_B)
+    return weighting_of(settings.BM25_K1, settings.BM25_B)
 
 
 def settle() -> None:

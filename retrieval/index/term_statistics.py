@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from retrieval.infrastructure.database import connection
 from retrieval.infrastructure.recent import Recent
-from retrieval.infrastructure.servers import connection
 from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")

@@ -1,19 +1,105 @@
-"""One short answer from a language model behind OpenAI's chat-completions protocol, within a deadline."""
+"""A language model behind OpenAI's chat-completions protocol: where it is reached, one short answer from it, and the
+marks that fence a document's text in its prompts.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any
 
 import httpx2
 
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.endpoint import ChatEndpoint
-from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer
+from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, without_request
+from retrieval.text.sentences import split_sentences
+
+# Where a language model is reached over OpenAI's chat-completions protocol, and what may be said of its refusals.
+
+QUOTED_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEndpoint:
+    """A model on a server. Raises: ImproperModel for an address, a key or a name that no request can be made of."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+
+    def __post_init__(self) -> None:
+        if self.url.scheme not in {"http", "https"} or not self.url.host:
+            raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
+        # The HTTP library would quote the header, and with it the key, in its complaint.
+        if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
+            raise ImproperModel("The API key of the language model has characters that no header can carry.")
+        if not self.model:
+            raise ImproperModel("The language model needs a name.")
+
+    @property
+    def url(self) -> httpx2.URL:
+        """Where completions are posted to; without a scheme and a host when the base URL is none."""
+        try:
+            return httpx2.URL(self.base_url.rstrip("/") + "/chat/completions")
+        except httpx2.InvalidURL:
+            return httpx2.URL("")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        key = self.api_key.strip()
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def refusal(self, status: int, received: bytes, body: Any) -> str:
+        """A sentence for the operator: the status and, unless it is about the key or quotes ``body``, what the server
+        says."""
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            return f"The model server refused the API key (HTTP {status})."
+        said = without_request(self.without_key(" ".join(received.decode("utf-8", "replace").split())), body)
+        return f"The model server answered HTTP {status}" + (f": {said[:QUOTED_CHARACTERS]}" if said else ".")
+
+    def without_key(self, text: str) -> str:
+        """``text`` as it may be logged: servers quote keys in their complaints."""
+        key = self.api_key.strip()
+        return text.replace(key, "[API key]") if key else text
+
+
+# Marks by which a model tells a document's text from all else. PURE.
+#
+# Every sentence and every line of a quoted text begins with a mark that is made for the one request ("spotlighting",
+# Hines et al. 2024): words that pretend to be the site's own lack it, and no document can know it.
+
+
+def new_mark(texts: Iterable[str]) -> str:
+    """A mark that stands in none of the texts."""
+    written = "\n".join(texts)
+    while (mark := f"^{secrets.token_hex(2)}^") in written:
+        pass
+    return mark
+
+
+def mark_sentences(text: str, mark: str) -> str:
+    """The text with the mark and a space in front of every sentence and every line that holds something."""
+    begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
+    marked_lines = []
+    at = 0
+    for line in text.split("\n"):
+        end = at + len(line)
+        first = bisect_left(begins, at)
+        # The first sentence of a line begins with the line: what indents it may mean something.
+        own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
+        cuts = [*own, end]
+        marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)
+        at = end + 1
+    return "\n".join(marked_lines)
+
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
 MAX_TOKENS = 200

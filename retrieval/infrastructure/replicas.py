@@ -24,9 +24,9 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db import Error as DatabaseTrouble
 from django.db import connection as primary_connection
 
-from retrieval.infrastructure import deadline, servers
+from retrieval.infrastructure import database, deadline
+from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.metrics import REPLICA_LAG, REPLICA_USED, SEARCHES_BY_SERVER
-from retrieval.infrastructure.statements import fetch
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class Replica:
 @cache
 def replicas() -> tuple[Replica, ...]:
     """Those of the settings, in their order."""
-    return tuple(Replica(alias) for alias in servers.replica_aliases())
+    return tuple(Replica(alias) for alias in database.replica_aliases())
 
 
 _turns = count(os.getpid())
@@ -178,7 +178,7 @@ def read_from_replica(work: Callable[[], T], collections: Sequence[int]) -> T:
     Within a transaction, and within such work, the server stays the same.
     """
     others = replicas()
-    if not others or servers.is_chosen() or primary_connection.in_atomic_block:
+    if not others or database.is_chosen() or primary_connection.in_atomic_block:
         return work()
     reasons = []
     turn = next(_turns)
@@ -192,7 +192,7 @@ def read_from_replica(work: Callable[[], T], collections: Sequence[int]) -> T:
         replica = others[(turn + place) % len(others)]
         reason = replica.reason_not_to_ask(primary, collections)
         if not reason:
-            with servers.reading_from(replica.alias, replica.name) as reading:
+            with database.reading_from(replica.alias, replica.name) as reading:
                 try:
                     result = work()
                 except Exception:
@@ -205,7 +205,7 @@ def read_from_replica(work: Callable[[], T], collections: Sequence[int]) -> T:
             reason = replica.failed(reading.failure)
         reasons.append(f"{replica.name} {reason}")
     SEARCHES_BY_SERVER.labels(server=PRIMARY).inc()
-    with servers.reading_from(DEFAULT_DB_ALIAS, f"{PRIMARY} ({'; '.join(reasons)})"):
+    with database.reading_from(DEFAULT_DB_ALIAS, f"{PRIMARY} ({'; '.join(reasons)})"):
         return work()
 
 
@@ -220,14 +220,14 @@ def troubles() -> dict[str, str]:
 
 def _state_of(alias: str, collections: tuple[int, ...]) -> ServerState:
     """Raises: DatabaseTrouble."""
-    with servers.reading_from(alias):
+    with database.reading_from(alias):
         try:
             ((is_replica, position, system, is_distributed, embedders, ids, versions),) = fetch(
                 _STATE, [list(collections), list(collections)]
             )
         finally:
             if alias != DEFAULT_DB_ALIAS:
-                servers.give_connections_back()
+                database.give_connections_back()
     return ServerState(
         is_replica, position or 0, system, is_distributed, tuple(embedders), dict(zip(ids, versions, strict=True))
     )

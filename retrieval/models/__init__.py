@@ -1,16 +1,19 @@
-from retrieval.models.chunk import Chunk
+from retrieval.models.chunk import (
+    Chunk,
+    ChunkEmbedding,
+    Embedder,
+    EmbedderCalibration,
+    IndexCheck,
+    Lexeme,
+    Table,
+    TableRow,
+)
 from retrieval.models.collection import Collection, CollectionGrant, CollectionStatistics, Visibility
-from retrieval.models.document import Document, DocumentText
+from retrieval.models.document import Document, DocumentText, RecognisedPage
 from retrieval.models.draft import Draft
-from retrieval.models.embedding import ChunkEmbedding, Embedder, EmbedderCalibration
-from retrieval.models.index_check import IndexCheck
-from retrieval.models.lexeme import Lexeme
-from retrieval.models.profile import SearchProfile, SearchProfileVersion
-from retrieval.models.publication import Publication
-from retrieval.models.recognition import RecognisedPage
+from retrieval.models.profile import Publication, SearchProfile, SearchProfileVersion
 from retrieval.models.request_count import RequestCount
 from retrieval.models.source import Source, SourceItem, SourceRun
-from retrieval.models.table import Table, TableRow
 from retrieval.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [

@@ -1,11 +1,15 @@
+"""Passages and what is indexed with them: vectors, counts of lexemes, rows of tables, and index checks."""
+
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Left, Length
 from django.utils.translation import gettext_lazy as _
-from pgvector.django import SparseVectorField
+from pgvector.django import HalfVectorField, SparseVectorField
 
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
@@ -70,3 +74,154 @@ class Chunk(models.Model):
     def section(self) -> str:
         """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
+
+
+class Embedder(models.Model):
+    """A vector space: a model, at a precision, with a width. Exactly one is searched at a time."""
+
+    name = models.CharField(_("name"), max_length=200, unique=True)
+    dimension = models.PositiveIntegerField(_("width"))
+    is_active = models.BooleanField(_("searched"), default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("embedder")
+        verbose_name_plural = _("embedders")
+        constraints = [
+            models.UniqueConstraint(fields=["is_active"], condition=Q(is_active=True), name="one_active_embedder")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EmbedderCalibration(models.Model):
+    """The scale on which an embedder's cosines lie, as fitted on this site's documents (`retrieval.index.closeness`).
+
+    ``name`` is the embedder's. That of a model in this process holds a hash of its files: another file is another
+    embedder; that of an embedding server does not change with its model. The row is kept when the site moves to another
+    embedder, and serves again when it comes back.
+    """
+
+    name = models.CharField(_("embedder"), max_length=200, unique=True)
+    scale_version = models.PositiveIntegerField()
+    scales = models.JSONField()
+    passages = models.PositiveIntegerField(_("passages"))
+    fitted_at = models.DateTimeField(_("fitted"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("calibration of an embedder")
+        verbose_name_plural = _("calibrations of embedders")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ChunkEmbedding(models.Model):
+    """The unit vector of a passage in one embedder's space.
+
+    The column has no fixed width, so that two embedders can live side by side while the site moves from one to the
+    other; each has an HNSW index of its own (see ``retrieval.index.vector_index``). Half precision changed no ranking
+    figure on any of the public test sets, and halves the index.
+    """
+
+    chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
+    document = models.ForeignKey(Document, models.CASCADE, related_name="+")
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
+    embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="embeddings")
+    vector = HalfVectorField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["chunk", "embedder"], name="one_vector_per_chunk_and_embedder")]
+
+    def __str__(self) -> str:
+        return f"{self.chunk_id} in {self.embedder_id}"
+
+
+class IndexCheck(models.Model):
+    """What one reconciliation found; see ``retrieval.documents.reconciliation``.
+
+    A row and not a counter in memory, because a worker checks and web processes show it. ``inconsistencies`` holds one
+    object for each kind and collection: kind, collection, count, examples, repaired.
+    """
+
+    finished_at = models.DateTimeField(_("time"), auto_now_add=True)
+    seconds = models.FloatField(_("seconds"))
+    inconsistencies = models.JSONField(_("inconsistencies"), default=list)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("index check")
+        verbose_name_plural = _("index checks")
+
+    def __str__(self) -> str:
+        return f"{self.finished_at:%Y-%m-%d %H:%M}"
+
+
+class Lexeme(models.Model):
+    """In how many chunks of a collection a lexeme occurs: the document frequency of BM25's inverse document
+    frequency."""
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
+    lexeme = models.TextField()
+    document_frequency = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
+        # What a misspelt word may have been: the lexemes that begin alike and are about as long.
+        indexes = [
+            models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
+            # The codes that begin with a part of one.
+            models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.lexeme}: {self.document_frequency}"
+
+
+class Table(models.Model):
+    """A table of a document's text, of which questions are computed. Only ``retrieval.tables.stored_tables`` writes
+    them.
+
+    ``columns`` holds [name, kind, unit] of each column, ``terms`` the stems of its caption and of its columns' names.
+    """
+
+    document = models.ForeignKey(Document, models.CASCADE, related_name="tables")
+    ordinal = models.PositiveIntegerField()
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    caption = models.TextField()
+    columns = models.JSONField()
+    row_count = models.PositiveIntegerField()
+    terms = ArrayField(models.TextField())
+
+    class Meta:
+        ordering = ["document_id", "ordinal"]
+        constraints = [models.UniqueConstraint(fields=["document", "ordinal"], name="one_table_per_place")]
+        indexes = [GinIndex(fields=["terms"], name="table_terms")]
+
+    def __str__(self) -> str:
+        return f"table {self.ordinal} of document {self.document_id}"
+
+
+class TableRow(models.Model):
+    """A row: ``values`` are typed, one a column, ``cells`` the [start, end] of each in the document's text.
+
+    ``labels`` are its cells of text as letters and digits alone, by which a question that names one finds the row.
+    """
+
+    table = models.ForeignKey(Table, models.CASCADE, related_name="rows")
+    ordinal = models.PositiveIntegerField()
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    values = models.JSONField()
+    cells = models.JSONField()
+    labels = ArrayField(models.TextField())
+
+    class Meta:
+        ordering = ["table_id", "ordinal"]
+        constraints = [models.UniqueConstraint(fields=["table", "ordinal"], name="one_table_row_per_place")]
+        indexes = [GinIndex(fields=["labels"], name="table_row_labels")]
+
+    def __str__(self) -> str:
+        return f"row {self.ordinal} of table {self.table_id}"

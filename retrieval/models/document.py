@@ -1,20 +1,176 @@
+"""Documents, who may see them, and what was recognised in them or left out."""
+
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models, transaction
+from django.db.models import F, Func, Q, TextField, Value
+from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
+from django.db.models.lookups import In
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.job import Job
-from retrieval.models.collection import Collection
-from retrieval.models.left_out import tell
-from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
+from retrieval.infrastructure.jobs import Job
+from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser
 from retrieval.models.webhook import Webhook, announce
+from retrieval.types import Reader
+
+# What a file holds beside the text that was read of it, and what was recognised, told in the reader's language.
+
+
+def left_out_sentences(left_out: Iterable[tuple[str, list[str], int]]) -> str:
+    """Sentences about rows of ``Document.left_out``: kind, the first names, and how many there are in all."""
+    # What was recognised has its lowest confidence in the place of names.
+    return " ".join(
+        _left_out_sentence(kind, names[0] if kind == "recognised" else _name_first(names, count), count)
+        for kind, names, count in left_out
+    )
+
+
+def _name_first(names: list[str], count: int) -> str:
+    more = count - len(names)
+    return ", ".join(names) + (ngettext(" and %d more", " and %d more", more) % more if names and more > 0 else "")
+
+
+def _left_out_sentence(kind: str, names: str, count: int) -> str:
+    told = {"names": names, "count": count}
+    match kind:
+        case "sheets":
+            return gettext("Hidden sheets were not read: %(names)s.") % told
+        case "slides":
+            return gettext("Hidden slides were not read: %(names)s.") % told
+        case "formulas":
+            return (
+                ngettext(
+                    "%(count)d formula has no value in the file: open it in its program, save it and upload it.",
+                    "%(count)d formulas have no value in the file: open it in its program, save it and upload it.",
+                    count,
+                )
+                % told
+            )
+        case "pictures":
+            return (
+                ngettext(
+                    "%(count)d picture within the words was not read.",
+                    "%(count)d pictures within the words were not read.",
+                    count,
+                )
+                % told
+            )
+        case "recognised":
+            return (
+                ngettext(
+                    "The text of %(count)d picture was recognised (OCR), with a confidence of %(names)s %%.",
+                    "The text of %(count)d pictures was recognised (OCR), with a confidence of %(names)s %% or more.",
+                    count,
+                )
+                % told
+            )
+        case "more pictures":
+            return (
+                ngettext("%(count)d more picture was not read.", "%(count)d more pictures were not read.", count) % told
+            )
+        case "pictures without engine" | "pictures turned off":
+            return _tell_unread(kind, count)
+        case "unreadable":
+            return gettext("Left out, because damaged or of a format that is not read: %(names)s.") % told
+        case "locked":
+            return gettext("Left out, because password-protected: %(names)s.") % told
+        case "large":
+            return gettext("Left out, because larger than a document may be: %(names)s.") % told
+        case "linked":
+            return gettext("Left out, because only linked to: %(names)s.") % told
+        # Of a file that was read before kinds were kept.
+        case _:
+            return names
+
+
+def _tell_unread(kind: str, count: int) -> str:
+    said = ngettext("%(count)d picture was not read.", "%(count)d pictures were not read.", count) % {"count": count}
+    if kind == "pictures turned off":
+        return f"{said} {gettext('Text recognition (OCR) is turned off here.')}"
+    return f"{said} {gettext('Text recognition (OCR) is not installed here.')}"
+
+
+# Documents that their metadata narrow to groups: who sees them.
+#
+# Under the key that DOCUMENT_GROUPS_KEY names stands the name of a group, or a list of such. Whatever else stands
+# there names nobody, so that the document is hidden. Without the key, everybody sees it who may read its collection.
+
+
+def readers_for(user: Any) -> tuple[Reader, ...]:
+    """``user`` as a reader of narrowed documents; empty for a superuser, who sees them all.
+
+    Whoever may curate a collection sees all of its documents: they could take away what narrows them.
+    """
+    if is_superuser(user):
+        return ()
+    if not is_active(user):
+        return (Reader(),)
+    # Without the permission, staff curate no more than what is granted to them.
+    is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
+    collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
+    return (
+        Reader(
+            groups=tuple(groups_of(user).order_by("name").values_list("name", flat=True)),
+            collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
+        ),
+    )
+
+
+def is_narrowed(path: str = "") -> Q:
+    """That the document at ``path`` is narrowed."""
+    return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
+
+
+def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
+    """That each of the readers may see the document at ``path``, as far as that is narrowed."""
+    condition = Q()
+    for reader in readers:
+        seen = ~is_narrowed(path)
+        if reader.groups:
+            named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
+            kind = Func(named, function="jsonb_typeof", output_field=TextField())
+            # The names are looked for among the keys of an object, too.
+            seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
+        if reader.collections:
+            seen |= Q(**{f"{path}collection__in": reader.collections})
+        condition &= seen
+    return condition
+
+
+class RecognisedPage(models.Model):
+    """What was recognised on one page of a file: kept as soon as it is known, so that no page is recognised twice.
+
+    ``words`` holds [text, left, top, right, bottom, line, confidence] of each, in ten thousandths of the upright page.
+    ``failure`` says why nothing could be recognised; the page is not tried again with the same ``recipe``.
+    """
+
+    content_hash = models.CharField(max_length=64)
+    number = models.PositiveIntegerField()
+    # The engine, its version and its languages.
+    recipe = models.CharField(max_length=200)
+    width = models.FloatField(default=0)
+    height = models.FloatField(default=0)
+    turned = models.PositiveSmallIntegerField(default=0)
+    words = models.JSONField(default=list)
+    confidence = models.FloatField(null=True)
+    failure = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["content_hash", "number", "recipe"], name="page_recognised_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"page {self.number} of {self.content_hash[:12]}"
 
 
 def upload_path(document: Document, filename: str) -> str:
@@ -90,7 +246,7 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
-    # Its passages are found by their words; vectors of some of them are still to be made (retrieval.index.loading).
+    # Its passages are found by their words; vectors of some of them are still to be made (retrieval.index.reembedding).
     awaits_vectors = models.BooleanField(default=False, db_default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
@@ -153,7 +309,7 @@ class Document(Job):
     @property
     def notice(self) -> str:
         """What was not read of the file, in the language of the page; empty when all was."""
-        return tell(self.left_out)
+        return left_out_sentences(self.left_out)
 
     def share_metadata(self) -> None:
         """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""

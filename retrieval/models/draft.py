@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.job import Job
+from retrieval.infrastructure.jobs import Job
 from retrieval.models.collection import Collection
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.job import Job
+from retrieval.infrastructure.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 

@@ -10,7 +10,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.job import Job, enqueue_on_commit
+from retrieval.infrastructure.jobs import Job, enqueue_on_commit
 
 
 class Webhook(models.Model):

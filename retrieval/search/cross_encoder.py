@@ -1,4 +1,4 @@
-"""A cross encoder on ONNX Runtime: question and passage are read together by a model of one's own choice."""
+"""A cross encoder on ONNX Runtime, of one's own choice: its files, its graph, and the reranker that runs it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,182 @@ import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.index.embedders import model_files
+from retrieval.index.embedders.architectures import TOKEN_TYPES, read_shape, with_bert_names
+from retrieval.index.embedders.graph import EncoderGraph, float_output, token_input
+from retrieval.index.embedders.model_files import (
+    CONFIG,
+    EXPORTS,
+    NEWER_CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    find_export,
+    load_weights,
+    read_object,
+)
 from retrieval.index.embedders.session import open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
-from retrieval.search.classifier_graph import build_graph, longest_input
-from retrieval.search.model_files import Activation, ModelFiles, fetch, read_folder
-from retrieval.search.reranker_texts import load_texts
+from retrieval.search.passage_rows import load_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from retrieval.index.embedders.graph import Precision
+
+# The ONNX graph of a cross encoder, written from its weights without a deep-learning framework.
+#
+# A cross encoder reads question and passage as one sequence and says in one number how well they fit (Nogueira and
+# Cho, "Passage Re-ranking with BERT", 2019): BERT's encoder, a dense layer with tanh over the first token, and a
+# dense layer with one output.
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The names of the two layers that score what the encoder gives."""
+
+    hidden_layer: str
+    output_layer: str
+
+
+_ROBERTA = Head("classifier.dense", "classifier.out_proj")
+HEADS: Mapping[str, Head] = {
+    "bert": Head("pooler.dense", "classifier"),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+}
+"""By the `model_type` of config.json."""
+
+
+def longest_input(config: Mapping[str, Any]) -> int | None:
+    """Tokens that the model has positions for; None when its configuration does not say."""
+    return read_shape(config).positions if config.get("model_type") in HEADS else config.get("max_position_embeddings")
+
+
+def build_graph(weights: Path, config: Mapping[str, Any], precision: Precision) -> bytes:
+    """A serialized ONNX model: ``input_ids`` int64 (1, n) -> ``logits`` float32 (1, 1).
+
+    BERT's has ``token_type_ids`` of the same form beside them. n is 1 to :func:`longest_input`.
+
+    Raises: KeyError, ValueError, OSError when the weights are not those of such a model.
+    """
+    shape = read_shape(config)
+    head = HEADS[config["model_type"]]
+    tensors = with_bert_names(load_weights([weights]), shape)
+    labels = len(tensors[f"{head.output_layer}.weight"])
+    if labels != 1:
+        raise ValueError(f"it has {labels} labels and a cross encoder has one")
+    graph = _ClassifierGraph(weights=tensors, precision=precision, shape=shape)
+    hidden = graph.pair_embeddings() if shape.architecture.has_token_types else graph.embeddings()
+    for layer in range(shape.layers):
+        hidden = graph.layer(layer, hidden, f"hidden_{layer}")
+    return graph.serialize_classifier(head, hidden)
+
+
+class _ClassifierGraph(EncoderGraph):
+    def pair_embeddings(self) -> str:
+        """As :meth:`embeddings`, with the row of each token's own type."""
+        # The rows of type 0 are in the sum already: what the other type differs by is added.
+        types = self.weights[TOKEN_TYPES]
+        self.add("Gather", [self.constant("token_types", types - types[0]), "token_type_ids"], "token_type_rows")
+        return self.normalized(self.add("Add", [self.embedded(), "token_type_rows"], "embedded_pair"))
+
+    def dense(self, source: str, name: str) -> str:
+        """In fp32 whatever the precision: it is one token, and the last layers decide the score."""
+        product = self.add("MatMul", [source, self.constant(f"{name}.matrix", self.weights[f"{name}.weight"].T)], name)
+        return self.add("Add", [product, self.weight(f"{name}.bias")], f"{name}.biased")
+
+    def serialize_classifier(self, head: Head, hidden: str) -> bytes:
+        first = self.add("Gather", [hidden, self.constant("first_token", np.array([0]))], "first_hidden", axis=1)
+        pooled = self.add("Tanh", [self.dense(first, head.hidden_layer)], "pooled")
+        self.add("Flatten", [self.dense(pooled, head.output_layer)], "logits")
+        names = ["input_ids", "token_type_ids"] if self.shape.architecture.has_token_types else ["input_ids"]
+        inputs = [token_input(name) for name in names]
+        return self.serialize("cross-encoder", inputs, [float_output("logits", [1, 1])])
+
+
+# The files of a cross encoder: in a folder, or fetched from the Hugging Face hub into one.
+
+
+class Activation(StrEnum):
+    """What a model's output goes through to be its score, as sentence-transformers names it."""
+
+    SIGMOID = "Sigmoid"
+    IDENTITY = "Identity"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A folder that can be loaded. ``export`` is its ONNX file; without one, ``config`` describes ``weights``."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    activation: Activation
+    export: Path | None
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / TOKENIZER
+
+    @property
+    def weights(self) -> Path:
+        return self.folder / WEIGHTS
+
+
+def read_folder(folder: Path) -> ModelFiles:
+    """The model in a folder; an ONNX export counts before weights. Raises: ImproperlyConfigured."""
+    if not (folder / TOKENIZER).is_file():
+        raise ImproperlyConfigured(f"The cross encoder in {folder} has no {TOKENIZER}.")
+    config = _json(folder / CONFIG)
+    export = find_export(folder)
+    if export is None:
+        if not (folder / WEIGHTS).is_file():
+            raise ImproperlyConfigured(f"The cross encoder in {folder} has neither {WEIGHTS} nor {EXPORTS[0]}.")
+        if (kind := config.get("model_type")) not in HEADS:
+            raise ImproperlyConfigured(
+                f"The cross encoder in {folder} is of the architecture {kind!r}; from {WEIGHTS} only those of "
+                f"{', '.join(HEADS)} can be loaded: export the model to ONNX, as {EXPORTS[0]} in the folder."
+            )
+    return ModelFiles(folder, config, _activation(folder, config), export)
+
+
+def fetch(name: str, cache_dir: Path | None) -> ModelFiles:
+    """The model of that name on the hub, from the cache folder when it is there.
+
+    Without ``cache_dir`` it is the hub client's own folder. Raises: ImproperlyConfigured for a model that does not
+    exist or cannot be loaded, RerankFailed when the hub cannot be reached.
+    """
+    try:
+        folder = model_files.fetch(name, cache_dir, (TOKENIZER, CONFIG, NEWER_CONFIG), HEADS, kind="cross encoder")
+    except model_files.HubUnreachable as error:
+        raise RerankFailed(str(error)) from error
+    except model_files.UnknownModel as error:
+        raise ImproperlyConfigured(str(error)) from error
+    return read_folder(folder)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """What the file holds; empty when there is none. Raises: ImproperlyConfigured."""
+    try:
+        return read_object(path)
+    except (OSError, ValueError) as error:
+        raise ImproperlyConfigured(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
+
+
+def _activation(folder: Path, config: Mapping[str, Any]) -> Activation:
+    """As sentence-transformers decides it for one label: what the model names, in one of three places, or a sigmoid."""
+    named = (
+        _json(folder / NEWER_CONFIG).get("activation_fn")
+        or (config.get("sentence_transformers") or {}).get("activation_fn")
+        or config.get("sbert_ce_default_activation_function")
+        or Activation.SIGMOID
+    )
+    try:
+        return Activation(str(named).rpartition(".")[2])
+    except ValueError:
+        raise ImproperlyConfigured(
+            f"The cross encoder in {folder} names {named} as its activation; it can be Sigmoid or Identity."
+        ) from None
+
 
 RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""

@@ -1,29 +1,154 @@
-"""One ranking from two, and one from several searches.
-
-Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the
-retrievers, plus the bonus where a method has one. A chunk that a retriever did not return is worth nothing there,
-except to `zscore` and `adaptive`: they are given both scores of every candidate, and take the retriever's lowest for
-one that is not known. Ties are broken by chunk id.
-"""
+"""One ranking from two retrievers and from several searches: normalised scores, fused, and adjusted. PURE."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from retrieval.search.normalization import min_max, z_scores
 from retrieval.search.plans import SearchPlan
 from retrieval.types import (
     SILENT,
+    BoostScore,
     Candidate,
+    MetadataBoost,
     RankedChunk,
     Ranking,
+    RerankScore,
     Retriever,
     RetrieverScore,
     SearchMethod,
     SearchScore,
 )
+
+if TYPE_CHECKING:
+    from retrieval.profile_settings import ProfileSettings
+
+# Bringing the scores of two retrievers to one scale.
+
+
+def spread(scores: Collection[float]) -> float:
+    """Standard deviation of the scores (of the population); 0 for none, or when they are equal."""
+    if not scores:
+        return 0.0
+    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
+    mean = math.fsum(scores) / len(scores)
+    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+
+
+def min_max(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores mapped to [0, 1], the best to 1 and the worst to 0; all 1 when they are equal; {} for {}.
+
+    Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
+    """
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (high - low) for key, score in scores.items()}
+
+
+def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores in standard deviations from their mean (of the population); all 0 when they are equal; {} for {}.
+
+    Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
+    """
+    if not scores:
+        return {}
+    mean = math.fsum(scores.values()) / len(scores)
+    deviation = spread(scores.values())
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        return dict.fromkeys(scores, 0.0)
+    return {key: (score - mean) / deviation for key, score in scores.items()}
+
+
+# What comes on top of the fused score: favours for metadata, and a reranker's opinion.
+#
+# Both are measured in the fused scores' own terms, so that a weight means the same with every method, and both are
+# parts of a sum that the explanation shows.
+
+
+def boost(
+    fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
+) -> list[Candidate]:
+    """The candidates with the boosts that their documents' metadata earn, best first.
+
+    ``metadata`` is by chunk id; a list in it holds each of its members. Where all candidates have one score there is no
+    spread to measure in, and a boost counts as it stands.
+    """
+    unit = spread([chunk.score for chunk in fused]) or 1.0
+    boosted = []
+    for chunk in fused:
+        earned = tuple(
+            BoostScore(f"{each.key}={each.value}", each.weight * unit)
+            for each in boosts
+            if _holds(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
+        )
+        score = math.fsum([chunk.score, *(each.contribution for each in earned)])
+        boosted.append(replace(chunk, score=score, boosts=earned))
+    return _ordered(boosted)
+
+
+def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
+    """The candidates in the order that the reranker's scores lead to, best first.
+
+    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times the
+    weight and the spread of the fused scores; one that was not judged, or stands below the depth, gets what the least
+    of the judged got. Without a weight the judged ones are ordered by the judgement alone, and the others are dropped.
+    """
+    if settings.rerank_weight is None:
+        return _reranked_alone(fused, settings, judged)
+    head = fused[: settings.rerank_depth]
+    known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
+    lowest = min(known.values(), default=0.0)
+    unit = spread([chunk.score for chunk in fused]) or 1.0
+    reranked = []
+    for rank, chunk in enumerate(fused, start=1):
+        normalized = known.get(chunk.chunk_id)
+        contribution = settings.rerank_weight * unit * (lowest if normalized is None else normalized)
+        opinion = RerankScore(
+            rank_before=rank,
+            score=judged.get(chunk.chunk_id) if normalized is not None else None,
+            normalized=normalized,
+            weight=settings.rerank_weight,
+            contribution=contribution,
+        )
+        score = math.fsum([chunk.score, contribution])
+        reranked.append(replace(chunk, score=score, rerank=opinion))
+    return _ordered(reranked)
+
+
+def _reranked_alone(
+    fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]
+) -> list[Candidate]:
+    first, rest = [], []
+    for rank, chunk in enumerate(fused, start=1):
+        score = judged.get(chunk.chunk_id) if rank <= settings.rerank_depth else None
+        opinion = RerankScore(
+            rank_before=rank, score=score, normalized=score, weight=1.0, contribution=score or 0.0, alone=True
+        )
+        if score is None:
+            reason = (
+                "the reranker did not judge it"
+                if rank <= settings.rerank_depth
+                else f"not among the first {settings.rerank_depth}, which were reranked"
+            )
+            rest.append(replace(chunk, rerank=opinion, score=0.0, dropped=reason))
+        else:
+            first.append(replace(chunk, rerank=opinion, score=score))
+    return _ordered(first) + rest
+
+
+def _holds(found: object, wanted: object) -> bool:
+    return wanted in found if isinstance(found, list) else found == wanted and found is not None
+
+
+def _ordered(chunks: list[Candidate]) -> list[Candidate]:
+    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
+
 
 # Scores of a retriever for candidates that its own list may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]

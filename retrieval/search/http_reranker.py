@@ -19,7 +19,7 @@ from retrieval.index.embedders.session import well_formed
 from retrieval.infrastructure.breaker import Breaker, Open
 from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
 from retrieval.protocols import Reranker
-from retrieval.search.reranker_texts import load_texts
+from retrieval.search.passage_rows import load_texts
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,6 @@
-"""The lexical side of one question: its lexemes, what each is worth, and which of them a passage must hold one of."""
+"""The lexical side of one question: its lexemes and their worth, what its syntax demands, and which passages can be
+among the best.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,193 @@ from dataclasses import dataclass, field
 from django.conf import settings
 from pgvector import SparseVector
 
-from retrieval.index.lexical_fields import stored_k1
+from retrieval.index.chunk_writer import stored_k1
 from retrieval.index.term_statistics import by_configuration, collection_states, lexemes_of
-from retrieval.search.constraints import constraint_tsqueries
-from retrieval.search.fuzzy import Expansion, document_frequencies, expand, unknown_terms
-from retrieval.search.pruning import Term
-from retrieval.search.syntax import parse
-from retrieval.search.tsquery import all_of, quote
-from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
+from retrieval.infrastructure.database import connection
+from retrieval.search.syntax import ParsedQuestion, parse
+from retrieval.search.tsquery import all_of, any_of, quote, within_one_field
+from retrieval.search.vocabulary import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
 from retrieval.types import ANYBODY, Reader
+
+# What a question's syntax demands of a passage, as a restriction on rows: the same for every retriever.
+#
+# A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count
+# as places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be
+# written whole or in parts (see :func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
+# ``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the passages of these collections must match; ``tsquery`` is empty where nothing is demanded of them."""
+
+    collections: tuple[int, ...]
+    tsquery: str
+
+
+def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[Constraint, ...]:
+    """What the question demands of the passages of these collections; empty when it demands nothing of any."""
+    if not question.is_constrained:
+        return ()
+    collections = by_configuration(collection_ids)
+    tsqueries = constraint_tsqueries(question, list(collections))
+    if not any(tsqueries.values()):
+        return ()
+    return tuple(Constraint(pks, tsqueries[configuration]) for configuration, pks in collections.items())
+
+
+def chunk_condition(constraints: Sequence[Constraint]) -> tuple[str, list[object]]:
+    """That the chunk ``chunk_id`` of ``document_id`` meets the constraints, in SQL, with its parameters; empty without
+    any.
+
+    To be put behind another condition. The planner may answer it from the GIN index, or check it row by row while the
+    vector index is scanned.
+    """
+    if not constraints:
+        return "", []
+    conditions, parameters = [], list[object]()
+    for constraint in constraints:
+        conditions.append("collection_id = ANY(%s::bigint[])")
+        parameters.append(list(constraint.collections))
+        if constraint.tsquery:
+            conditions[-1] += " AND search_vector @@ %s::tsquery"
+            parameters.append(constraint.tsquery)
+    chunks = f"SELECT id, document_id FROM retrieval_chunk WHERE {' OR '.join(conditions)}"
+    return f" AND (chunk_id, document_id) IN ({chunks})", parameters
+
+
+def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
+    """For each configuration the tsquery that passages must match; empty where the question demands nothing."""
+    demanded = [*question.phrases, *question.excluded]
+    if not demanded:
+        return dict.fromkeys(configurations, "")
+    ways = [(number, way) for number, phrase in enumerate(demanded) for way in spellings(phrase)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT configuration, number, phraseto_tsquery(configuration::regconfig, way)::text "
+            "FROM unnest(%s::text[]) AS configuration, unnest(%s::int[], %s::text[]) AS demanded(number, way)",
+            [list(configurations), [number for number, _ in ways], [way for _, way in ways]],
+        )
+        found: dict[tuple[str, int], list[str]] = {}
+        for configuration, number, phrase in cursor.fetchall():
+            found.setdefault((configuration, number), []).append(within_one_field(phrase))
+    tsqueries = {}
+    for configuration in configurations:
+        phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
+        required, excluded = phrases[: len(question.phrases)], any_of(phrases[len(question.phrases) :])
+        tsqueries[configuration] = all_of([*required, f"!( {excluded} )" if excluded else ""])
+    return tsqueries
+
+
+# Which passages can still be among the best: BM25's upper bound as a matching condition. PURE.
+#
+# A term's weight in a passage is below k1 + 1, so that a passage scores less than k1 + 1 times what the terms it
+# holds are worth together. Once ``depth`` passages are known, one whose bound is below the worst of their scores need
+# not be looked at, and whether its bound is depends only on which terms it holds: a formula of terms, which the index
+# answers without reading a passage. The passages left out are exactly those that cannot enter the list; nothing is
+# approximated, but for lexemes whose hashes collide (see :mod:`retrieval.text.terms`).
+#
+# Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management
+# 1995 (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
+# Process", CIKM 2003 (the formula: "weak AND").
+
+# Beyond so many terms in the formula, the index spends longer on it than it saves.
+LARGEST_FORMULA = 100
+# Scores are sums of single-precision numbers: what a bound may miss by rounding.
+ROUNDING = 1e-4
+# The terms considered for it; a question has about six, a pasted log has hundreds.
+MOST_TERMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a question, or several that stand for one and count once.
+
+    ``notation`` matches a passage that holds it, in tsquery's notation; it adds less than ``bound`` to a score.
+    ``document_frequency`` is of how many passages that is true, at most. A ``common`` one does not make a passage a
+    candidate by itself.
+    """
+
+    notation: str
+    bound: float
+    document_frequency: int
+    common: bool = False
+
+
+def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
+    """The rarest of the terms that are not common, as many as match about ``passages`` together; at least one.
+
+    Empty only when all are common.
+    """
+    chosen: list[Term] = []
+    total = 0
+    for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
+        total += term.document_frequency
+        if chosen and total > passages:
+            break
+        chosen.append(term)
+    return chosen
+
+
+def candidates(terms: Sequence[Term], threshold: float) -> str:
+    """A tsquery that every passage matches that can score ``threshold`` or more and holds a term that is not common.
+
+    Of the others it matches as few as a formula of at most LARGEST_FORMULA terms can. Empty when no passage can.
+    """
+    # Falling bounds keep the formula small. Common terms last, so that what stands before decides on candidacy.
+    ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
+    needed = threshold - ROUNDING * max(1.0, abs(threshold))
+    # The least telling terms are taken to be in every passage, as many as it takes for the formula to be small: it lets
+    # more passages through then, and none that must not be missed as long as those terms alone are not enough.
+    granted = sum(term.bound for term in ordered[MOST_TERMS:])
+    del ordered[MOST_TERMS:]
+    while granted < needed and ordered:
+        try:
+            return _Formula(ordered).needing(needed - granted) or ""
+        except _TooLarge:
+            granted += ordered.pop().bound
+    return " | ".join(term.notation for term in terms if not term.common)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Formula:
+    """Formulas over one list of terms."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._terms = terms
+        self._left = LARGEST_FORMULA
+        # What all terms from a place on can add together.
+        self._rest = [0.0] * (len(terms) + 1)
+        for place in reversed(range(len(terms))):
+            self._rest[place] = self._rest[place + 1] + terms[place].bound
+
+    def needing(self, needed: float) -> str | None:
+        """For passages whose terms' bounds sum to ``needed`` or more; None when there can be none."""
+        return self._from(0, needed, False)
+
+    def _from(self, place: int, needed: float, is_candidate: bool) -> str | None:
+        """What the terms from ``place`` on must fulfil; "" when nothing, None when they cannot."""
+        if is_candidate and needed <= 0:
+            return ""
+        if self._rest[place] < needed or place == len(self._terms):
+            return None
+        term = self._terms[place]
+        if term.common and not is_candidate:
+            return None
+        held = self._from(place + 1, needed - term.bound, True)
+        lacking = self._from(place + 1, needed, is_candidate)
+        if held is None or lacking == "":
+            return lacking
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLarge
+        with_term = f"{term.notation} & ( {held} )" if held else term.notation
+        return with_term if lacking is None else f"{with_term} | {lacking}"
+
 
 # A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
 # visiting half of the table would cost more than all the other lexemes together, and decide nothing.

@@ -17,7 +17,7 @@ from retrieval.exceptions import ModelFailed
 from retrieval.infrastructure.breaker import Breaker, Open
 from retrieval.infrastructure.chat_model import ChatModel
 from retrieval.infrastructure.metrics import REFORMULATION_FAILURES
-from retrieval.search.question_words import tokens_of
+from retrieval.search.spelling import tokens_of
 from retrieval.types import Reformulation, Turn
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Chunks as the rest of the site sees them."""
+"""Passages as they are stored: for the sources of an answer, for the scores of candidates, and for a reranker."""
 
 from __future__ import annotations
 
@@ -6,17 +6,82 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from retrieval.context import Passage
+import numpy as np
+from django.db.models.functions import Left
+
 from retrieval.documents.formats import page_unit
 from retrieval.exceptions import RetrievalError
+from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.index.encoding import encode_query
-from retrieval.infrastructure.statements import fetch
+from retrieval.infrastructure.database import fetch
 from retrieval.models import Chunk
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
+
+# Passages as a reranker reads them.
+
+LONGEST_CHARACTERS = 4000
+"""Of a passage's content. Rerankers read 512 tokens, which end before, and cut what is too long themselves."""
+
+
+def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
+    """Title, headings and content of each chunk as they were written, by id and in the order given.
+
+    What is there already, as a heading that is the title, is left out; a chunk that is gone is missing.
+    """
+    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
+        "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
+    )
+    texts = {pk: _text(title, headings, content) for pk, title, headings, content in rows}
+    return {pk: texts[pk] for pk in chunk_ids if pk in texts}
+
+
+def _text(title: str, headings: Sequence[str], content: str) -> str:
+    return "\n".join(dict.fromkeys(line for line in (title, *headings, content) if line))
+
+
+# What the index holds of the candidates of a search, read for all of them by one statement.
+
+NO_VECTOR = np.empty(0, np.float32)
+
+
+def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
+    """What is stored of these chunks, by id; one that is gone is missing.
+
+    Vectors are the embedder's, and empty where it has none of a chunk; without an embedder they are not read, nor are
+    term weights without ``terms``. Raises: DatabaseError.
+    """
+    columns = ["sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
+    joined = ""
+    if embedder_id is not None:
+        columns.append("halfvec_send(vector)")
+        joined = (
+            "LEFT JOIN retrieval_chunkembedding AS encoded "
+            "ON encoded.chunk_id = chunk.id AND encoded.document_id = chunk.document_id "
+            f"AND encoded.embedder_id = {embedder_id:d} "
+        )
+    else:
+        columns.append("NULL::bytea")
+    rows = fetch(
+        f"SELECT chunk.id, chunk.collection_id, {', '.join(columns)} FROM retrieval_chunk AS chunk {joined}"
+        "WHERE chunk.id = ANY(%s::bigint[])",
+        [list(chunk_ids)],
+    )
+    found = {
+        pk: StoredChunk(
+            # Two 16-bit words of header, then half-precision numbers, big-endian.
+            vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
+            collection_id=collection,
+            term_weights=term_weights,
+        )
+        for pk, collection, term_weights, sent in rows
+    }
+    # In the order asked for: sums of single precision depend on it, and rows come in any order.
+    return {pk: found[pk] for pk in chunk_ids if pk in found}
+
 
 # A passage's fields, and where they stand.
 _FIELDS = {

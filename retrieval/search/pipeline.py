@@ -14,34 +14,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from retrieval import conf
-from retrieval.exceptions import InvalidQuery, SearchBusy, SearchUnavailable
-from retrieval.index.active import lags
-from retrieval.index.encoding import encode_ahead
+from retrieval.exceptions import InvalidQuery, RerankFailed, RerankLate, SearchBusy, SearchUnavailable
+from retrieval.index.active_embedder import encode_ahead, lags
 from retrieval.index.term_statistics import any_await_vectors, learn, read_once
-from retrieval.infrastructure import outage, servers
-from retrieval.infrastructure.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
+from retrieval.infrastructure import database, deadline
+from retrieval.infrastructure.database import give_connections_back
+from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.infrastructure.replicas import read_from_replica
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.models import Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import some_await_vectors
-from retrieval.search.adjustment import boost
 from retrieval.search.classification import classify
-from retrieval.search.fusion import RetrieverScores, add_searches, fuse
+from retrieval.search.fusion import RetrieverScores, add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, load_metadata, load_passages
 from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
-from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
-from retrieval.search.rewording import spelt
+from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, Known, RetrieverResult, look_up, run_retrievers, threads
+from retrieval.search.spelling import correct
 from retrieval.search.syntax import parse
-from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
+from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
+from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.text.terms import expand_identifiers
 from retrieval.types import (
     Candidate,
@@ -56,6 +57,77 @@ from retrieval.types import (
 )
 
 logger = logging.getLogger(__name__)
+
+# The reranker's part of a search, held to its time budget; when it fails, the fused order stands, announced.
+
+
+def reranked(
+    queries: Mapping[str, float], fused: list[Candidate], settings: ProfileSettings
+) -> tuple[list[Candidate], RerankTrace]:
+    """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
+
+    ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
+    """
+    started = time.perf_counter()
+    name, depth = settings.reranker, settings.rerank_depth
+    head = [candidate.chunk_id for candidate in fused[:depth]]
+
+    def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
+        milliseconds = round((time.perf_counter() - started) * 1000, 3)
+        return RerankTrace(name, status, judged, settings.rerank_weight, depth, milliseconds, error)
+
+    try:
+        seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
+        judging = deadline.Stage(threads, partial(_judge, queries, head, name, seconds))
+        judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
+        if not judged:
+            raise RerankFailed("It judged none of the candidates.")
+        return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
+    except TimeoutError:
+        failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
+    except RerankLate as error:
+        failed = trace(StageStatus.LATE, error=str(error))
+    except (RerankFailed, ImproperlyConfigured) as error:
+        failed = trace(StageStatus.FAILED, error=str(error))
+    except Exception as error:
+        # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
+        logger.exception("The reranker %s failed unexpectedly.", name)
+        failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
+    RERANK_FAILURES.labels(reranker=name).inc()
+    logger.warning("The reranker %s did not answer, the fused order stands: %s", name, failed.error)
+    return fused, failed
+
+
+def _judge(queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str, seconds: float) -> dict[int, float]:
+    ends_at = time.monotonic() + seconds
+    try:
+        judged = [
+            (weight, conf.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
+            for query, weight in queries.items()
+        ]
+        in_all = set(chunk_ids).intersection(*(scores for _, scores in judged))
+        return {pk: sum(weight * scores[pk] for weight, scores in judged) for pk in in_all}
+    finally:
+        give_connections_back()
+
+
+# The spelling of a question, put right by the words of what is searched.
+
+
+def spelt(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
+    """The same with what is certainly misspelt put right, by the words of what these filters let through."""
+    try:
+        correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
+    except DatabaseError as error:
+        # Whatever keeps the words from being read is told by keyword search, which reads the same tables.
+        logger.warning("The spelling of a question was not checked: %s", error)
+        return reformulation
+    if correction is None:
+        return reformulation
+    spelling = ", ".join(f"{typed} → {meant}" for typed, meant in correction.replaced)
+    reason = "; ".join(filter(None, (reformulation.reason, f"spelling: {spelling}")))
+    return replace(reformulation, query=correction.question, changed=True, reason=reason, corrected=True)
+
 
 # Over the API and from pages, by one process: each takes two of the retrievers' threads, and answers need the others.
 SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
@@ -104,7 +176,7 @@ class Stopwatch:
 def place_to_search() -> Iterator[None]:
     """The right to search for a request that is answered at once. Raises: SearchBusy when none comes free in time."""
     # Those who search need the connections of those who wait.
-    servers.give_connections_back()
+    database.give_connections_back()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()
         raise SearchBusy(_("Too many searches run at this moment. Please try again in a few seconds."))
@@ -235,7 +307,7 @@ def _search(
         candidates=candidates,
         timings_ms=watch.milliseconds,
         is_partly_encoded=_is_partly_encoded(plan, filters),
-        server=servers.current().told,
+        server=database.current().told,
         joined_query=joined,
         named_collections=named,
     )
@@ -325,7 +397,7 @@ def _answered(
     ]
     if not answered:
         if any(result.lost_node for results in asked for result in results):
-            raise SearchUnavailable(outage.message())
+            raise SearchUnavailable(database.outage_message())
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 

@@ -10,14 +10,13 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.context import AssembledContext, Passage
 from retrieval.exceptions import RetrievalError
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchTrace
-from retrieval.types import SILENT, Candidate, Retriever, SearchFilters, Turn
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, Turn
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30

@@ -24,8 +24,7 @@ from retrieval.gates import PublicationRefused, objections_to
 from retrieval.infrastructure.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
 from retrieval.infrastructure.record import tell
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
-from retrieval.profile_json import from_json, to_json
-from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings
+from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
 from retrieval.search.plans import SearchPlan
 from retrieval.types import SearchMethod
 

@@ -13,14 +13,13 @@ from django.db import DatabaseError
 
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.infrastructure import deadline
+from retrieval.infrastructure.database import give_connections_back, statements_within
 from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
-from retrieval.infrastructure.servers import give_connections_back
-from retrieval.infrastructure.timeouts import statements_within
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.protocols import Ranker
 from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.passage_rows import load_stored
 from retrieval.search.plans import SearchPlan
-from retrieval.search.stored import load_stored
 from retrieval.search.trace import RetrieverTrace, StageStatus
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk

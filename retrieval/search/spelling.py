@@ -1,20 +1,194 @@
-"""Misspelt words, names and codes of a question put right by the words that the documents hold. PURE.
-
-What is certain is corrected, and shown to the reader: a word that no document holds and that is one slip away from one
-that they do hold, and a code that is there in another way of writing ("mx9920w"). What is only near is offered:
-:func:`suggest`. Another code, or another name, is never taken for the one that was typed. Quoted and excluded words are
-meant as they are written.
-"""
+"""Misspelt words, names and codes of a question, put right by the words that the documents hold. PURE."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from retrieval.search.question_words import SMALL_WORDS, Token, language_of, tokens_of
-from retrieval.search.slips import is_certain_slip, small_word_meant
 from retrieval.search.syntax import parse
+
+# The words of a question, and the small words of English and Dutch that hold one together. PURE.
+
+_TOKEN = re.compile(
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token, whatever it holds
+    r"|(?<!\S)--\w+(?:[-.=]\w+)*"
+    r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
+    r"|[^\w\s]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a whole quotation, or a punctuation mark, at ``question[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def lower(self) -> str:
+        return self.text.lower().replace("’", "'")
+
+    @property
+    def is_word(self) -> bool:
+        return any(character.isalnum() for character in self.text)
+
+    @property
+    def is_protected(self) -> bool:
+        """Quoted, code, or excluded from the search: never replaced, and never part of a subject if excluded."""
+        return self.text[0] in '"“«`' or self.is_excluded
+
+    @property
+    def is_excluded(self) -> bool:
+        return self.text[0] == "-" and len(self.text) > 1 and self.text[1] != "-"
+
+    @property
+    def is_identifier(self) -> bool:
+        """Looks like the name of a thing: a digit, an underscore, or a capital behind the first letter."""
+        text = self.text
+        if self.is_excluded or not self.is_word:
+            return False
+        return (
+            self.is_protected
+            or any(c.isdigit() or c in "_:" for c in text)
+            or text[:2] == "--"
+            or text[1:] != text[1:].lower()
+        )
+
+
+def tokens_of(question: str) -> list[Token]:
+    return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text of nothing but words."""
+    return frozenset(text.split())
+
+
+# Closed lists: a word that is missing here counts as content.
+SMALL_WORDS = {
+    "en": words(
+        """a an the my your our any some no each every all both his her its their another this that these those is are
+        was were be been being isn't aren't what's where's who's how's when's do does did don't doesn't didn't can
+        could will would shall should must may might cannot can't won't has have had i you we he she it they me him us
+        them one ones myself yourself itself themselves someone anyone everyone people something anything theirs what
+        which who whom whose when where why how in on at by for with without from to into onto of about over under
+        between during before after until since against through per near within outside inside above below across
+        around via as than like behind despite while upon and or but nor not if whether because so then also too still
+        again now already ever never always often usually there here much many long far fast quickly more most less
+        least very just only even yet well instead else up down out off away back today tomorrow yesterday please ago
+        soon later once twice other same such own thanks thank hello hi hey ok okay great yes"""
+    ),
+    "nl": words(
+        """de het een mijn uw jouw onze ons hun elke elk alle iedere geen enkele sommige beide die dat deze dit is zijn
+        was waren ben bent wordt worden werd geweest kan kun kunt kunnen kon zal zullen zult zou zouden moet moeten
+        moest mag mogen mocht wil wilt willen heeft heb hebt hebben had doe doet doen deed ga gaat gaan ik je jij u
+        wij we hij zij ze hem haar mij me hen jullie men iemand iets zich zichzelf er daar ervan daarvan ermee daarmee
+        erin daarin erop daarop ervoor daarvoor erbij daarbij hiervan hiermee wat welke welk wie wiens wanneer waar
+        waarom hoe hoeveel waarmee waarvoor waaruit waarin waarop in op aan bij voor met zonder van uit naar tot over
+        onder tussen tijdens na sinds tegen door per binnen buiten boven langs rond via om te als dan volgens wegens
+        ondanks achter naast vanaf behalve en of maar noch niet wel ook nog al dus omdat zodat terwijl indien steeds
+        altijd nooit vaak meestal hier veel lang ver snel meer meest minder minst zeer heel erg alleen zelfs eens even
+        echt eigenlijk weer vandaag morgen gisteren toen nu straks later ooit bedankt dank dankjewel hallo hoi oké ja
+        nee"""
+    ),
+}
+_ONLY = {"en": SMALL_WORDS["en"] - SMALL_WORDS["nl"], "nl": SMALL_WORDS["nl"] - SMALL_WORDS["en"]}
+
+
+def language_of(*texts: str) -> str:
+    """``"en"`` or ``"nl"``, by the words that only one of the two has; empty when the first text that has any holds as
+    many of both, or when none has any."""
+    for text in texts:
+        spoken = re.findall(r"[^\W\d_]+(?:['’]\w+)?", text.lower())
+        hits = {name: sum(word in only for word in spoken) for name, only in _ONLY.items()}
+        if hits["en"] != hits["nl"]:
+            return max(hits, key=lambda name: hits[name])
+    return ""
+
+
+# Which misspellings a hand makes: those that leave no doubt of the word that was meant. PURE.
+#
+# Four of five misspellings are one letter too many, one too few, a wrong one, or two exchanged (Damerau, "A Technique
+# for Computer Detection and Correction of Spelling Errors", CACM 1964). But *contact* is one letter from *contract*
+# too. What certainly is a slip exchanges neighbours, doubles a letter, or hits the next key; in a long word a letter
+# more or less. Where nobody can tell whether what was typed is a word itself, more is asked for: Dutch has *richten*
+# and *rechten*, *spelen* and *spellen*.
+
+_SHORTEST_EXCHANGED = 4
+_SHORTEST_SUBSTITUTED = 6
+# Where what was typed is known to be no word, and where it may be one.
+_SHORTEST_DOUBLED = {True: 5, False: 8}
+_SHORTEST_LEFT_OUT = {True: 7, False: 10}
+# A letter more or less at the end may make another form of the word.
+_ENDING = 2
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_BESIDE = {
+    frozenset(pair)
+    for row, below in zip(_KEYS, (*_KEYS[1:], ""), strict=True)
+    for place, key in enumerate(row)
+    for pair in (
+        (key, other) for other in row[place + 1 : place + 2] + below[max(0, place - 1) : place + 1] if other != key
+    )
+}
+_SOUND_ALIKE = {frozenset(pair) for pair in ("ck", "cs", "sz", "iy", "dt", "fv", "ae", "ei", "gh", "ou")}
+
+
+def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
+    """Whether ``typed`` is ``meant`` with one slip in it that leaves no doubt. Both in lower case.
+
+    ``is_no_word`` says that ``typed`` is known not to be a word of the language.
+    """
+    if typed == meant or abs(len(typed) - len(meant)) > 1:
+        return False
+    start = _common_prefix(typed, meant)
+    if len(typed) == len(meant):
+        rest, expected = typed[start:], meant[start:]
+        if len(rest) > 1 and rest[0] == expected[1] and rest[1] == expected[0] and rest[2:] == expected[2:]:
+            return len(typed) >= _SHORTEST_EXCHANGED
+        alike = frozenset((rest[0], expected[0])) in _BESIDE | _SOUND_ALIKE
+        inside = 0 < start < len(typed) - 1
+        return is_no_word and rest[1:] == expected[1:] and alike and inside and len(typed) >= _SHORTEST_SUBSTITUTED
+    longer, shorter = (typed, meant) if len(typed) > len(meant) else (meant, typed)
+    if longer[start + 1 :] != shorter[start:]:
+        return False
+    if start > 1 and longer[start] == longer[start - 1]:
+        return len(longer) > _SHORTEST_DOUBLED[is_no_word]
+    return 0 < start < len(longer) - _ENDING - 1 and len(longer) > _SHORTEST_LEFT_OUT[is_no_word]
+
+
+def _common_prefix(first: str, second: str) -> int:
+    length = 0
+    while length < min(len(first), len(second)) and first[length] == second[length]:
+        length += 1
+    return length
+
+
+# The words that questions are made of; of three letters or more, in English and Dutch.
+_FREQUENT = words(
+    """the and are was what when where which who why how much many does did can could should would will have has from
+    with for about this that there they their your you not our
+    het een van wat wanneer waar waarom welke wie hoe hoeveel veel zijn kan kunnen mag moet heeft hebben voor met naar
+    deze dit dat mijn niet ook onze"""
+)
+
+
+def small_word_meant(typed: str) -> str:
+    """The frequent word that ``typed`` is with two neighbours exchanged ("teh"); empty when it is none, or several.
+
+    The first letter is mostly right: "hwo" is "how" rather than "who".
+    """
+    if not 3 <= len(typed) <= 7 or typed in _FREQUENT:
+        return ""
+    exchanged = {
+        typed[:place] + typed[place + 1] + typed[place] + typed[place + 2 :] for place in range(len(typed) - 1)
+    }
+    meant = exchanged & _FREQUENT
+    meant = {word for word in meant if word[0] == typed[0]} or meant
+    return meant.pop() if len(meant) == 1 else ""
+
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4

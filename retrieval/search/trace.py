@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from retrieval.context import Passage
 from retrieval.dataclass_json import OMIT_DEFAULT, json_name, to_json
-from retrieval.types import Candidate, QueryClass, Reformulation, Retriever, RetrieverWeights
+from retrieval.types import Candidate, Passage, QueryClass, Reformulation, Retriever, RetrieverWeights
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,15 @@ from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
 from retrieval.exceptions import RetrievalError, RetrieverFailed
-from retrieval.index.active import searched_embedder
-from retrieval.index.cluster import count_vector_indexes
-from retrieval.index.encoding import encode_query
+from retrieval.index.active_embedder import encode_query, searched_embedder
+from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import passages_in
 from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
-from retrieval.infrastructure.statements import fetch
-from retrieval.infrastructure.timeouts import statement_timeout
+from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
 from retrieval.rights import document_condition
-from retrieval.search.constraints import chunk_condition, constraints_for
+from retrieval.search.lexical_query import chunk_condition, constraints_for
 from retrieval.search.plans import SearchPlan
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk

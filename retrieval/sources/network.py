@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _t
 from lxml import etree
 
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.bounded_http import bounded_client
+from retrieval.infrastructure.model_server import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,

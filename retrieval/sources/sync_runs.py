@@ -14,9 +14,7 @@ from django.utils.translation import gettext as _t
 
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.exceptions import DiskFull, FilesUnavailable, LeaseLost, RetrievalError
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.job import enqueue_on_commit
-from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval.infrastructure.record import tell
 from retrieval.models import Source, SourceRun
 from retrieval.sources.comparing import Comparison, TimeIsUp
@@ -71,7 +69,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
 
 def _lease(run_id: int) -> SourceRun | None:
     rows = SourceRun.unfinished().select_related("source__collection")
-    return acquire(rows, run_id, status=SourceRun.RUNNING, error="")
+    return acquire_lease(rows, run_id, status=SourceRun.RUNNING, error="")
 
 
 def _lease_in_turn(run_id: int) -> SourceRun | None:

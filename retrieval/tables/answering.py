@@ -11,17 +11,17 @@ from django.db.models import Q
 
 from retrieval.documents.formats import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
-from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.lexicon import show_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.stored_tables import find_candidates
 from retrieval.tables.table_reading import plain_cell
-from retrieval.tables.table_words import show_name
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
-    from retrieval.context import Passage
+    from retrieval.types import Passage
 
 _SIGNS = {"year=": "=", "year<": "<", "year>": ">", "year<=": "<=", "year>=": ">=", "is": "="}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.tables.cells import CellValue
 from retrieval.tables.grammar import Condition, TableReading
 from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, keys_of_cell
 from retrieval.tables.results import Operation
+from retrieval.tables.table_reading import CellValue
 
 MOST_ROWS_SHOWN = 50
 _SAME = 1e-6

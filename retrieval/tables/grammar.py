@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from retrieval.tables.cells import CellValue
 from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
-from retrieval.tables.lexicon import LOOSE_WORDS, WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
+from retrieval.tables.lexicon import (
+    LOOSE_WORDS,
+    WHEN_COLUMNS,
+    WHERE_COLUMNS,
+    WHO_COLUMNS,
+    YES_OR_NO,
+    Word,
+    key_of,
+    singular,
+    squeeze,
+    tokenize,
+)
 from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.results import Operation
-from retrieval.tables.table_words import key_of, singular, squeeze, tokenize
+from retrieval.tables.table_reading import CellValue
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
 FEWEST_ROWS = 5

@@ -8,10 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from retrieval.tables.cells import CellValue, is_nothing
-from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES, SUMMARIES_BEGIN
-from retrieval.tables.table_reading import LONGEST_LABEL, Column
-from retrieval.tables.table_words import YEAR, key_of, period_of, singular, squeeze, tokenize, words_of_name
+from retrieval.tables.lexicon import (
+    JOINING,
+    ORDINALS,
+    SAME_COLUMNS,
+    SUMMARIES,
+    SUMMARIES_BEGIN,
+    YEAR,
+    key_of,
+    period_of,
+    singular,
+    squeeze,
+    tokenize,
+    words_of_name,
+)
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)

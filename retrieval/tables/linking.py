@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from retrieval.tables.cells import UNIT_WORDS, read_date, read_digits
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import (
     COMPARED,
@@ -18,11 +17,16 @@ from retrieval.tables.lexicon import (
     NUMBERS,
     SCALES,
     VERBS,
+    YEAR,
     Concept,
+    QuestionToken,
     Word,
+    key_of,
     phrases_for,
+    singular,
+    tokenize,
 )
-from retrieval.tables.table_words import YEAR, QuestionToken, key_of, singular, tokenize
+from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
 _LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2

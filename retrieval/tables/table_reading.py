@@ -1,16 +1,194 @@
-"""The tables of a document's text, as typed rows with the offsets of their cells. PURE."""
+"""The tables of a document's text, as rows with typed values and the offsets of their cells. PURE."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.cells import CellValue, is_nothing, type_column, uses_decimal_commas
-from retrieval.tables.table_words import squeeze, stem, stems_of, words_of_name
-from retrieval.text.extracted import ExtractedText, Section, TableGrid, TableGridRow
-from retrieval.text.titles import find_line_starts, plain_title
+from retrieval.tables.lexicon import squeeze, stem, stems_of, words_of_name
+from retrieval.text.extracted import ExtractedText, Section, TableGrid, TableGridRow, find_line_starts, plain_title
+
+# What the text of a cell stands for: a number, a yes or a no, a date, or just text. PURE.
+
+_NUMBER = re.compile(
+    r"(?P<sign>[-+−]?)\s?(?P<currency>[€$£])?\s?(?P<sign2>[-−]?)"
+    r"(?P<digits>\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)"
+    r"(?P<exponent>[eE][-+]?\d{1,2})?"
+    r"\s?(?P<scale>k|K|M|mln|bn|million|thousand|miljoen|duizend)?(?![^\W\d_])"
+    r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
+)
+_DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
+_DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
+_DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}(?:\.\d{3})+\s?€")
+_SCALES = {"k": 1e3, "thousand": 1e3, "duizend": 1e3, "m": 1e6, "mln": 1e6, "million": 1e6, "miljoen": 1e6, "bn": 1e9}
+_YES = frozenset(["yes", "ja", "true", "waar", "y", "j", "✓", "✔", "✅", "x"])
+_NO = frozenset(["no", "nee", "false", "onwaar", "n", "✗", "✘", "❌"])
+# What stands for "not known" in a column of values.
+_NOTHING = frozenset(
+    ["", "-", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "nvt", "n.v.t.", "?", "..", "unknown"]
+)
+_DATES = (
+    (re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
+    (re.compile(r"(\d{1,2})[-./](\d{1,2})[-./](\d{4})"), (3, 2, 1)),
+    (re.compile(r"(\d{1,2})\s([A-Za-z]{3,9})\.?,?\s(\d{4})"), (3, 2, 1)),
+    (re.compile(r"([A-Za-z]{3,9})\.?\s(\d{1,2}),?\s(\d{4})"), (3, 1, 2)),
+)
+_MONTHS = {
+    name: number
+    for names in (
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        "jan feb maa apr mei jun jul aug sep okt nov dec",
+        "jan feb mrt apr mei jun jul aug sep okt nov dec",
+    )
+    for number, name in enumerate(names.split(), start=1)
+}
+# Of the cells that are filled, this share must be of one kind for the column to be of that kind.
+_SHARE_OF_KIND = 0.9
+_SAMPLE = 1_000
+_SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
+UNIT_WORDS = frozenset(
+    """
+    g kg mg t lb lbs oz mm cm m km ft inch in mile miles ml cl dl l litre liter litres s sec ms min minutes h hr hrs
+    hours days weeks months years day week month year eur euro usd gbp dollar dollars pct percent bar psi kpa kw w kwh v
+    mv a ma hz khz mhz ghz gb mb kb tb rpm nm db lm m2 m3 km2 sqm sqft celsius degc c ton tons gram grams
+    minuten uur uren dagen weken maanden jaar jaren graden
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    value: float
+    unit: str
+
+
+def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
+    """The number that the whole cell is, with its unit: "1,234.50", "€ 1.234,50", "12 %", "3 years", "120k"."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return None
+    digits = match["digits"].replace(".", "") if decimal_commas and "." in match["digits"] else match["digits"]
+    value = read_digits(digits + (match["exponent"] or ""))
+    if value is None:
+        return None
+    value *= _SCALES.get((match["scale"] or "").lower(), 1)
+    unit = match["unit"] or match["currency"] or ""
+    return Quantity(
+        -value if (match["sign"] + match["sign2"]) in ("-", "−") else value, _SYMBOLS.get(unit, unit.lower())
+    )
+
+
+def read_digits(digits: str) -> float | None:
+    """English and Dutch decimal marks: of two different marks the last one is decimal; of one mark that is repeated, or
+    that stands before exactly three digits behind a number that does not begin with 0, it groups thousands.
+    """
+    plain = re.sub(r"[' \u00a0\u202f]", "", digits)
+    marks = [character for character in plain if character in ".,"]
+    if len(set(marks)) == 2:
+        decimal = marks[-1]
+        plain = plain.replace("," if decimal == "." else ".", "").replace(decimal, ".")
+    elif len(marks) > 1 or (marks == [","] and re.fullmatch(r"[1-9]\d{0,2},\d{3}", plain)):
+        plain = re.sub(r"[.,]", "", plain)
+    else:
+        plain = plain.replace(",", ".")
+    try:
+        return float(plain)
+    except ValueError:
+        return None
+
+
+def read_boolean(text: str) -> bool | None:
+    folded = text.strip().casefold()
+    return True if folded in _YES else False if folded in _NO else None
+
+
+def read_date(text: str) -> str | None:
+    """The day in ISO form."""
+    for pattern, order in _DATES:
+        match = pattern.fullmatch(text.strip())
+        if match is None:
+            continue
+        year, month, day = (match[group] for group in order)
+        number = int(month) if month.isdigit() else _MONTHS.get(month[:3].lower())
+        try:
+            return date(int(year), number or 0, int(day)).isoformat()
+        except ValueError:
+            return None
+    return None
+
+
+def is_nothing(text: str) -> bool:
+    return text.strip().casefold() in _NOTHING
+
+
+CellValue = float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """``kind`` is number, text, boolean or date; a cell that is not of its column's kind has the value None."""
+
+    kind: str
+    unit: str
+    values: list[CellValue]
+
+
+def uses_decimal_commas(cells: Iterable[str]) -> bool:
+    """Whether the numbers of a table are written as in Dutch, where a point groups thousands."""
+    seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
+    # "12,13" may list two numbers: where a point is surely decimal, a comma is not.
+    has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
+    return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
+
+
+def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> TypedColumn:
+    """The kind of a column, told by its first cells, and its values."""
+    cells = [cell.strip() for cell in cells]
+    sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
+    if _is_of_flags(cells):
+        return TypedColumn("boolean", "", [cell == "1" for cell in cells])
+    if _mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
+        return TypedColumn("boolean", "", [read_boolean(cell) for cell in cells])
+    decimal_commas = decimal_commas or _groups_thousands(sample)
+    quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
+    units = {quantity.unit for quantity in quantities if quantity is not None}
+    # Cells in different units ("20 minutes", "2 hours") cannot be compared as they stand.
+    if len(units) == 1 and quantities.count(None) <= (1 - _SHARE_OF_KIND) * len(quantities):
+        unit = units.pop()
+        read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
+        values: list[CellValue] = [
+            None if quantity is None or quantity.unit != unit else quantity.value for quantity in read
+        ]
+        return TypedColumn("number", unit or _unit_in(name), values)
+    if _mostly(sample, read_date):
+        return TypedColumn("date", "", [read_date(cell) for cell in cells])
+    return TypedColumn("text", "", [cell or None for cell in cells])
+
+
+def _is_of_flags(cells: Sequence[str]) -> bool:
+    return len(cells) > 2 and set(cells) == {"0", "1"}
+
+
+def _unit_in(name: str) -> str:
+    for symbol, unit in _SYMBOLS.items():
+        if symbol in name:
+            return unit
+    last = words_of_name(name)[1:][-1:]
+    return "%" if "%" in name else last[0] if last and last[0] in UNIT_WORDS else ""
+
+
+def _groups_thousands(cells: Sequence[str]) -> bool:
+    """Amounts of money with three digits behind every point: nobody writes a tenth of a cent."""
+    dotted = [cell for cell in cells if "." in cell]
+    return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
+
+
+def _mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
+    return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
+
 
 # A longer cell is prose: nobody types it whole in a question.
 LONGEST_LABEL = 80

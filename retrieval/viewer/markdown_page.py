@@ -18,7 +18,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from retrieval.text.titles import find_line_starts
+from retrieval.text.extracted import find_line_starts
 from retrieval.viewer.markdown_marks import Mark, mark_ranges, parse
 
 

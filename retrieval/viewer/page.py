@@ -20,7 +20,7 @@ from retrieval.documents.extraction.plain import parse_front_matter
 from retrieval.documents.formats import View, view_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText
-from retrieval.viewer import code, markdown_page, pdf_pages, plain_text
+from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, TextRun
 from retrieval.viewer.shown_tables import ShownTable, show_tables
@@ -71,7 +71,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             context["slides"] = list(zip(numbers, context["rendered_parts"], strict=True))
     if is_code:
         name = PurePath(document.source).name
-        parts = code.render_lines(text, name, passage, _("Line {}"), code.colour_in_sandbox)
+        parts = plain_text.render_code_lines(text, name, passage, _("Line {}"), plain_text.colour_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
     elif view in (View.TABLES, View.PRINTED) and (tables := show_tables(document, served, passage, query)):
         text = plain_text.unwrap_lines(text, sections) if view is View.PRINTED else text

@@ -17,16 +17,15 @@ from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
 
-from ragsite.operations.backups import make_backup
-from ragsite.operations.restoring import restore_backup
+from ragsite.operations.backups import make_backup, restore_backup
 from retrieval import conf
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import SearchUnavailable
-from retrieval.index.active import active_embedder
-from retrieval.index.cluster import count_vector_indexes, nodes
+from retrieval.index.active_embedder import active_embedder
+from retrieval.index.distribution import count_vector_indexes, nodes
 from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
-from retrieval.infrastructure.timeouts import statements_within
+from retrieval.infrastructure.database import statements_within
 from retrieval.models import Chunk, Collection, Document, Visibility
 from retrieval.rights import everything
 from retrieval.search.pipeline import search

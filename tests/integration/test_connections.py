@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from psycopg_pool import ConnectionPool
 
 from ragsite.postgres.backend import base
-from retrieval.infrastructure.commits import NotWaiting, not_waiting
+from retrieval.infrastructure.database import NotWaiting, not_waiting
 from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from ragsite import machine
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from tests.integration.faults.test_memory import score
 from tests.support.site import Workers, database_url, wait_until

@@ -12,8 +12,7 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from ragsite.operations import probes, readiness
-from retrieval.admin.profile_fields import CLASS_NAMES
-from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from retrieval.admin.profile_form import CLASS_NAMES, FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings

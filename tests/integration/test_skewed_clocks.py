@@ -15,11 +15,10 @@ from chat.streaming import runs, saving, streams, writing
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
-from retrieval.documents import turns as reading_turns
-from retrieval.infrastructure import job
-from retrieval.infrastructure.job import Job
-from retrieval.infrastructure.lease import Leased, acquire, renew
-from retrieval.infrastructure.sweep import sweep as sweep_jobs
+from retrieval.documents import submission as reading_turns
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.jobs import Job, Leased, acquire_lease, renew_lease
+from retrieval.infrastructure.jobs import sweep as sweep_jobs
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.sources import sync_runs as source_runs
 
@@ -45,7 +44,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What was sent to workers."""
     found: list[int] = []
-    monkeypatch.setattr(job, "send", lambda task, pk: found.append(pk))
+    monkeypatch.setattr(jobs, "send", lambda task, pk: found.append(pk))
     return found
 
 
@@ -78,13 +77,13 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(
     # Of jobs, the rows that a worker has begun.
     begun = {} if kind in (Answer, Draft) else {"status": kind.RUNNING}
     clock(skew)
-    held = acquire(kind.objects.all(), row.pk, **begun)
+    held = acquire_lease(kind.objects.all(), row.pk, **begun)
     assert held is not None
-    assert renew(held.held()) == 1
+    assert renew_lease(held.held()) == 1
     clock(timedelta())
-    assert acquire(kind.objects.all(), row.pk) is None
+    assert acquire_lease(kind.objects.all(), row.pk) is None
     clock(-skew)
-    assert acquire(kind.objects.all(), row.pk) is None
+    assert acquire_lease(kind.objects.all(), row.pk) is None
     if issubclass(kind, Job):
         sweep_jobs(kind)
     else:
@@ -92,7 +91,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(
     assert held.held().exists()
     # Silent by the database's clock.
     kind.objects.update(heartbeat_at=Now() - 2 * kind.SILENT_AFTER)
-    assert acquire(kind.objects.all(), row.pk) is not None
+    assert acquire_lease(kind.objects.all(), row.pk) is not None
 
 
 @pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
@@ -101,7 +100,7 @@ def test_a_postponed_job_is_begun_after_its_pause(
 ) -> None:
     document = made(Document, collection)
     clock(skew)
-    held = acquire(Document.unfinished(), document.pk)
+    held = acquire_lease(Document.unfinished(), document.pk)
     assert held is not None
     held.postpone("away")
     clock(-skew)
@@ -120,7 +119,7 @@ def test_judgements_and_runs_wait_for_their_pause(skew: timedelta, collection: C
     for kind, begin in ((Judgement, judging.judge), (EvaluationRun, measuring.measure)):
         row = made(kind, collection)
         clock(skew)
-        held = acquire(kind.unfinished(), row.pk, status=kind.RUNNING)
+        held = acquire_lease(kind.unfinished(), row.pk, status=kind.RUNNING)
         assert held is not None
         held.postpone("away")
         clock(-skew)
@@ -160,10 +159,10 @@ def test_turns_of_slow_documents_and_of_sources_are_counted(
     run = made(SourceRun, collection)
     other = SourceRun.objects.create(source=Source.objects.create(name="T", kind="folder", collection=collection))
     clock(skew)
-    assert acquire(Document.unfinished(), first.pk, status=Document.RUNNING, is_slow=True)
-    assert acquire(SourceRun.unfinished(), run.pk, status=SourceRun.RUNNING)
+    assert acquire_lease(Document.unfinished(), first.pk, status=Document.RUNNING, is_slow=True)
+    assert acquire_lease(SourceRun.unfinished(), run.pk, status=SourceRun.RUNNING)
     clock(-skew)
-    held = acquire(Document.unfinished(), second.pk, status=Document.RUNNING)
+    held = acquire_lease(Document.unfinished(), second.pk, status=Document.RUNNING)
     assert held is not None
     assert not reading_turns._take(held)
     assert source_runs._lease_in_turn(other.pk) is None

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from retrieval import webhooks
-from retrieval.infrastructure.sweep import sweep, sweep_all
+from retrieval.infrastructure.jobs import sweep, sweep_all
 from retrieval.models import Collection, Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
 from tests.support.site import SiteProcess, wait_until

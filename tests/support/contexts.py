@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chat.types import ContextSource
-from retrieval.context import ContextBlock, Passage
+from retrieval.types import ContextBlock, Passage
 
 
 def source(

@@ -9,7 +9,7 @@ from django.utils import timezone
 from chat.models import Answer, Conversation
 from chat.streaming import payloads
 from chat.types import ContextSource
-from retrieval.context import ContextBlock, Passage
+from retrieval.types import ContextBlock, Passage
 
 PUMP = "The pump weighs 3450 grams. It needs 230 volts and runs for ten years without service."
 OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the afternoon."

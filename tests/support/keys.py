@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite.accounts.key_authentication import issue_key
+from ragsite.accounts.keys import issue_key
 from retrieval.key_limits import Scope
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from retrieval.profile_json import to_json
-from retrieval.profile_settings import SETTINGS, ProfileSettings
-from retrieval.setting import SECTIONS, Setting
+from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings, Setting, to_json
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "search.md"
 _TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)

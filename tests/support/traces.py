@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.answer_trace import AnswerTrace
+from chat.types import AnswerTrace
 from retrieval.types import QueryClass, RetrieverWeights
 
 

@@ -50,8 +50,8 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 LOOPED = {
     "chat/questions/wording.py: re.compile(text, re.IGNORECASE | re.VERBOSE)",
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
-    "chat/answering/injection_rules.py: re.compile(pattern, flags)",
-    "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
+    "chat/answering/injection.py: re.compile(pattern, flags)",
+    "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/search/classification.py: re.compile('|'.join(alternatives))",
 }
@@ -59,13 +59,13 @@ LOOPED = {
 SEEN_CHARACTERS = {
     "retrieval/search/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/documents/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
-    "retrieval/text/titles.py": 800,  # 4 * MAX_TITLE_CHARS
+    "retrieval/text/extracted.py": 800,  # 4 * MAX_TITLE_CHARS
     "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
     "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
     "chat/questions/parts.py": 1_000,  # READ_CHARACTERS
     "chat/questions/presence.py": 1_000,  # READ_CHARACTERS
     "chat/questions/wording.py": 1_000,  # READ_CHARACTERS
-    "retrieval/text/instruction_rules.py": 1_000,  # _LONGEST
+    "retrieval/text/instructions.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.
 MATCHED = {"retrieval/documents/extraction/source_code.py"}

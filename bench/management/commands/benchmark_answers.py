@@ -15,7 +15,7 @@ from bench.arguments import positive
 from bench.reporting import replace_section, table
 from bench.speed.answer_stages import WARM_UP, StageRun, run
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import rounded
+from evaluation.statistics import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

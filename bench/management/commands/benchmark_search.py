@@ -16,7 +16,7 @@ from bench.speed.askers import measure
 from bench.speed.search_corpus import load, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import percentile
+from evaluation.statistics import percentile
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

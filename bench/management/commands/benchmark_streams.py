@@ -15,7 +15,7 @@ from bench.arguments import positive
 from bench.reporting import replace_section, table
 from bench.speed.streams import StreamLoad, StreamRun, run
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import rounded
+from evaluation.statistics import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 

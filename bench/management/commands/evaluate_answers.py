@@ -18,7 +18,7 @@ from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
 from bench.reporting import figure, replace_section, table
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import Interval, rounded
+from evaluation.statistics import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

@@ -23,7 +23,7 @@ from bench.classification.measures import (
 )
 from bench.reporting import text_table
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import rounded
+from evaluation.statistics import rounded
 from retrieval.search.classification import classify
 from retrieval.types import QueryClass
 

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from bench.beir import CorpusDocument, JudgedQuery, TestSet, read_objects, read_test_set
 from bench.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import percentiles
+from evaluation.statistics import percentiles
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.recognition.pages import CONDITIONS, as_file, count_errors, cut_pages, scan
-from retrieval.documents.recognition import pictures, tesseract
+from retrieval.documents.recognition import tesseract
 
 _FONTS = ("DejaVuSerif.ttf", "LiberationSans-Regular.ttf")
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             for seed, lines in enumerate(pages):
                 for font in _FONTS:
                     file = as_file(scan(lines, font, condition, seed), kind, condition.dpi)
-                    found, _ = pictures.recognise(
+                    found, _ = tesseract.recognise(
                         file, 1, [options["language"]], is_picture=kind != "PDF", finds_orientation=False
                     )
                     expected = " ".join(lines).split()

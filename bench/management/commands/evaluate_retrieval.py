@@ -19,8 +19,7 @@ from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rera
 from bench.reporting import figure, interval, replace_section, table, text_table
 from bench.statistics import paired_difference
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import Interval, rounded
-from evaluation.statistics.ranking import METRICS
+from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

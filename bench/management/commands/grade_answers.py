@@ -16,7 +16,7 @@ from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
 from bench.reporting import replace_section, table, text_table
 from chat.conf import generator
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics.intervals import Interval, rounded
+from evaluation.statistics import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

@@ -16,11 +16,10 @@ from chat.answering import pipeline
 from chat.streaming import payloads
 from chat.streaming.asking import InvalidQuestion, checked
 from chat.types import AnswerToken, Choice, Completed, Failed, Searched
-from retrieval.context import Passage
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
-from retrieval.types import SearchFilters
+from retrieval.types import Passage, SearchFilters
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue, run_execution
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
-from evaluation.statistics.intervals import rounded
+from evaluation.statistics import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand

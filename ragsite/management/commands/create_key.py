@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ragsite.accounts.key_authentication import issue_key
+from ragsite.accounts.keys import issue_key
 from ragsite.models.api_key import check_rate
 from retrieval.key_limits import Scope
 from retrieval.management.prepared import PreparedCommand

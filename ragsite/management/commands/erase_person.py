@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ragsite.accounts.person_erasure import LastAdministrator, erase_person, find_person, preview_erasure
+from ragsite.accounts.people import LastAdministrator, erase_person, find_person, preview_erasure
 from retrieval.management.prepared import PreparedCommand
 
 

@@ -6,8 +6,7 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from ragsite.accounts.person_erasure import find_person
-from ragsite.accounts.person_export import person_as_json
+from ragsite.accounts.people import find_person, person_as_json
 from ragsite.operations.audit_log import record
 from retrieval.management.prepared import PreparedCommand
 

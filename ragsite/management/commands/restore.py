@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ragsite.operations.audit_log import record
-from ragsite.operations.backups import BackupError
-from ragsite.operations.restoring import restore_backup
+from ragsite.operations.backups import BackupError, restore_backup
 
 
 class Command(BaseCommand):

@@ -26,7 +26,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from ragsite import local_model
 from ragsite.demo import load_demo
 from ragsite.machine import keep_ballast
-from ragsite.operations.restoring import interrupted_restore
+from ragsite.operations.backups import interrupted_restore
 from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.supervision import parse_procfile, supervise

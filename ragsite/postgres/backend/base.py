@@ -15,7 +15,7 @@ from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 from psycopg.errors import QueryCanceled
 
-from retrieval.infrastructure import servers
+from retrieval.infrastructure import database
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -48,12 +48,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def _is_replica(self) -> bool:
-        return self.alias in servers.replica_aliases()
+        return self.alias in database.replica_aliases()
 
 
 class _NotingErrorWrapper(DatabaseErrorWrapper):
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        reading = servers.current()
+        reading = database.current()
         # A statement that ran past its time would run past it on the primary, too, where none is left.
         is_failure = exc_type is not None and not issubclass(exc_type, QueryCanceled)
         if is_failure and reading.alias == self.wrapper.alias and not reading.failure:  # type: ignore[attr-defined]

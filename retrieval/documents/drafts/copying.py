@@ -12,10 +12,9 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from retrieval.documents.deletion import forget_files
-from retrieval.index.chunk_writer import count_lexemes, delete_chunks, lock_statistics
-from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.chunk_writer import FIELD_BOOSTS, count_lexemes, delete_chunks, lock_statistics
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
-from retrieval.tables.table_rows import copy_tables
+from retrieval.tables.stored_tables import copy_tables
 
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}

@@ -27,9 +27,7 @@ from retrieval.documents.drafts.editing import draft_of
 from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.index.chunk_writer import lock_statistics, reweigh, settle
-from retrieval.infrastructure.heartbeat import heartbeat
-from retrieval.infrastructure.job import enqueue_on_commit
-from retrieval.infrastructure.lease import acquire
+from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -161,7 +159,7 @@ def _lease(draft_id: int) -> Draft | None:
     with transaction.atomic():
         # A publication locks the row in a transaction that can take minutes. No worker waits for it.
         unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
-        return acquire(Draft.unfinished(), draft_id) if unlocked is not None else None
+        return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
 
 def _step(leased: Draft) -> bool:

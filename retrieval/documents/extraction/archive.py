@@ -14,8 +14,7 @@ from retrieval.documents import formats
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, leave_out
-from retrieval.text.titles import derive_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, derive_title, leave_out
 
 _BLOCK_BYTES = 1 << 20
 _MOST_ENTRIES = 20_000

@@ -17,8 +17,7 @@ from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.html import convert_html, parse_html, write_pictures
 from retrieval.documents.extraction.plain import find_title, parse_structure
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, too_much_text
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000

@@ -13,8 +13,7 @@ from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.plain import find_title, parse_structure
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
 
 # A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
 _SMALL_PAGE_CHARS = 20_000

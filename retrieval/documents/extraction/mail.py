@@ -25,8 +25,7 @@ from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.writer import MarkdownWriter
-from retrieval.text.extracted import ExtractedText, ExtractionLimits
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
 
 HEADERS = ("From", "To", "Cc", "Date")
 # Lines that Markdown would take for the rule below a heading, and indentation that it would take for code.

@@ -15,8 +15,7 @@ from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 Element = etree._Element
 

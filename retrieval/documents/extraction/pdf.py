@@ -20,8 +20,15 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 from retrieval.documents.extraction.printed_tables import join_tables, set_tables
 from retrieval.documents.extraction.printed_text import compose, largest_heading
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, too_much_text
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Page,
+    Section,
+    derive_title,
+    plain_title,
+    too_much_text,
+)
 
 _EDGE_LINES = 2
 _FEWEST_PAGES = 4

@@ -9,8 +9,15 @@ from markdown_it import MarkdownIt
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.formats import PLAIN, RST
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span
-from retrieval.text.titles import derive_title, find_line_starts, plain_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Section,
+    Span,
+    derive_title,
+    find_line_starts,
+    plain_title,
+)
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
 _ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)

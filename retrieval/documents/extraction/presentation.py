@@ -14,8 +14,7 @@ from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 # Shapes that stand about as high are read from left to right.
 _SAME_HEIGHT = 300_000

@@ -11,8 +11,7 @@ from statistics import median
 
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage
-from retrieval.text.extracted import Page, Section
-from retrieval.text.titles import plain_title
+from retrieval.text.extracted import Page, Section, plain_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # Signs of the fonts Symbol and Wingdings that stand before items of lists.

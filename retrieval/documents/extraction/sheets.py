@@ -21,8 +21,7 @@ from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, derive_title, leave_out, plain_title
 
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80

@@ -7,8 +7,7 @@ import re
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.formats import JSON, JSON_LINES
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span
-from retrieval.text.titles import find_line_starts
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
 # Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")

@@ -11,8 +11,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.documents.formats import TSV
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits
-from retrieval.text.titles import derive_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50

@@ -20,8 +20,15 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, too_much_text
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Section,
+    Span,
+    derive_title,
+    plain_title,
+    too_much_text,
+)
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes

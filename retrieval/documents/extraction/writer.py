@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.tables.cells import is_nothing, read_boolean, read_date, read_quantity
+from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
@@ -18,9 +18,9 @@ from retrieval.text.extracted import (
     Span,
     TableGrid,
     TableGridRow,
+    plain_title,
     too_much_text,
 )
-from retrieval.text.titles import plain_title
 
 # A cell claims no more columns than this.
 _WIDEST = 1_000

@@ -19,7 +19,7 @@ from retrieval.models import Document, DocumentText, RecognisedPage
 
 logger = logging.getLogger(__name__)
 
-_TARGET = "retrieval.documents.recognition.pictures"
+_TARGET = "retrieval.documents.recognition.tesseract"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
 # What recognising one page may take: a page of A3 at 300 dpi takes half of both. More leaves it without text.

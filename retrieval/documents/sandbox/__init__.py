@@ -4,11 +4,11 @@
 """
 
 from retrieval.documents.sandbox.client import Source, StillWanted, require_guards, run, state
-from retrieval.documents.sandbox.confinement import JobLimits
-from retrieval.documents.sandbox.sandbox_errors import (
+from retrieval.documents.sandbox.confinement import (
     JobCancelled,
     JobCrashed,
     JobFailed,
+    JobLimits,
     LimitExceeded,
     SandboxError,
     SandboxUnavailable,

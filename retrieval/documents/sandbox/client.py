@@ -17,14 +17,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from retrieval.documents.sandbox.confinement import JobLimits, missing_guards, without_guards
-from retrieval.documents.sandbox.sandbox_errors import (
+from retrieval.documents.sandbox.confinement import (
     JobCancelled,
     JobCrashed,
     JobFailed,
+    JobLimits,
     LimitExceeded,
     SandboxError,
     SandboxUnavailable,
+    missing_guards,
+    without_guards,
 )
 from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
 from retrieval.documents.sandbox.template_process import SandboxState, TemplateProcess

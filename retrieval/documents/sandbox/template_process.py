@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrieval.documents.sandbox.confinement import missing_guards
-from retrieval.documents.sandbox.sandbox_errors import SandboxUnavailable
+from retrieval.documents.sandbox.confinement import SandboxUnavailable, missing_guards
 
 logger = logging.getLogger(__name__)
 

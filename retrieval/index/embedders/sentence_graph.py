@@ -9,8 +9,8 @@ import numpy as np
 from onnx import ValueInfoProto
 
 from retrieval.index.embedders.architectures import EncoderShape, read_shape, with_bert_names
-from retrieval.index.embedders.files import load_weights
 from retrieval.index.embedders.graph import EncoderGraph, Graph, Precision, float_output, token_input
+from retrieval.index.embedders.model_files import load_weights
 from retrieval.index.embedders.sentence_model import ACTIVATIONS, Dense, Normalize, Pooling, SentenceModel
 
 if TYPE_CHECKING:

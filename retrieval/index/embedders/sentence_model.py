@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from retrieval.index.embedders.architectures import ARCHITECTURES, read_shape
-from retrieval.index.embedders.files import CONFIG, NEWER_CONFIG, find_export, read_json, read_object, weight_files
+from retrieval.index.embedders.model_files import (
+    CONFIG,
+    NEWER_CONFIG,
+    find_export,
+    read_json,
+    read_object,
+    weight_files,
+)
 from retrieval.index.embedders.tokenizer import TOKENIZER_FILES, longest_text, tokenizer_files
 
 MODULES, TRANSFORMER_CONFIG = "modules.json", "sentence_bert_config.json"

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.index.cluster import nodes, plan, shard_count, trouble
+from retrieval.index.distribution import nodes, plan, shard_count, trouble
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 

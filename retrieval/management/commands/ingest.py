@@ -16,7 +16,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from retrieval.documents.file_loading import Counts, ingest_paths
 from retrieval.exceptions import RetrievalError
-from retrieval.index.loading import load_vectors, loading
+from retrieval.index.reembedding import load_vectors, loading
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from ragsite.accounts.invitations import hash_token, new_token
-from ragsite.accounts.key_authentication import issue_key
+from ragsite.accounts.keys import issue_key
 from ragsite.models.account import Invitation
 from retrieval.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD

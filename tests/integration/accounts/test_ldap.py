@@ -15,8 +15,8 @@ from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from ragsite.accounts import ldap_directory
-from ragsite.accounts.rights import is_forgotten
+from ragsite.accounts import directory
+from ragsite.accounts.claims import is_forgotten
 from ragsite.models import AuditEntry
 from retrieval.models import Collection, CollectionGrant
 from retrieval.models.collection import Visibility
@@ -93,7 +93,7 @@ def test_wrong_and_empty_passwords_and_filters_for_names_open_nothing_and_are_co
     ldap.says("ada", uid=["ada", "Ada L."])
     answers = [sign_in(name, "wrong").status_code for name in ("Ada L.", "ada l.", "ADA L.", "ada", "aDa L.")]
     assert answers == [200, 200, 200, 429, 429]
-    assert not ldap_directory.is_password_right(ldap_directory.find("bob"), "")  # type: ignore[arg-type]
+    assert not directory.is_password_right(directory.find("bob"), "")  # type: ignore[arg-type]
     assert not User.objects.exists()
 
 
@@ -132,7 +132,7 @@ def test_a_group_opens_the_admin_and_a_second_factor_closes_what_a_password_open
 
 def test_groups_are_searched_for_where_a_filter_is_named(ldap: LdapServer, settings: Any) -> None:
     settings.LDAP_GROUP_BASE, settings.LDAP_GROUP_FILTER = PEOPLE, "(&(objectClass=inetOrgPerson)(uid={name}))"
-    person = ldap_directory.find("ada")
+    person = directory.find("ada")
     assert person is not None
     assert person.groups == {"ada"}
 
@@ -176,8 +176,8 @@ def test_a_directory_that_sends_single_bytes_is_left(ldap: LdapServer, settings:
         settings.LDAP_URL = f"ldap://127.0.0.1:{slow.getsockname()[1]}"
         dripping = threading.Thread(target=drip)
         dripping.start()
-        with pytest.raises(ldap_directory.DirectoryFailed):
-            ldap_directory.find("ada")
+        with pytest.raises(directory.DirectoryFailed):
+            directory.find("ada")
         dripping.join()
     assert is_left.is_set()
 

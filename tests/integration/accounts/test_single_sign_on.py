@@ -12,10 +12,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from ragsite.accounts import rights
+from ragsite.accounts import claims
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.claims import Claims
-from ragsite.accounts.key_authentication import issue_key
+from ragsite.accounts.keys import issue_key
 from ragsite.models.account import ClaimedRights
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionGrant
@@ -114,7 +114,7 @@ def test_who_becomes_superuser_by_a_claim_keeps_no_other_way_in(settings: Any) -
     user = User.objects.create_user("eve", password=PASSWORD)
     key = issue_key(user, "Planted", [Scope.ADMIN]).key
     Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
-    rights.apply_claims(user, Claims("", frozenset(["root"]), groups_left_out=False, is_one_subject=True))
+    claims.apply_claims(user, Claims("", frozenset(["root"]), groups_left_out=False, is_one_subject=True))
     user.refresh_from_db()
     key.refresh_from_db()
     assert user.is_superuser
@@ -128,7 +128,7 @@ def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collect
     for name, role in (("law", CollectionGrant.Role.CURATOR), ("care", CollectionGrant.Role.READER)):
         CollectionGrant.objects.create(collection=collection, group=Group.objects.create(name=name), role=role)
     user = User.objects.create_user("eve")
-    rights.apply_claims(user, Claims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
+    claims.apply_claims(user, Claims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
     assert list(user.groups.values_list("name", flat=True)) == ["care"]
 
 
@@ -137,7 +137,7 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(
 ) -> None:
     settings.OIDC_SUPERUSER_GROUP, settings.OIDC_JOIN_BY_EMAIL = "site-admins", True
     claimed = ClaimedRights.objects.create(user=administrator, is_staff=True, is_superuser=True)
-    sole = rights.is_last_local_administrator(administrator)
+    sole = claims.is_last_local_administrator(administrator)
     assert sole
     provider.knows("boss", email="admin@example.org")
     assert sign_in_at(client, "boss").status_code == 302
@@ -155,8 +155,8 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(
 def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator: User) -> None:
     User.objects.create_superuser("from-elsewhere")
     User.objects.create_superuser("gone", password=PASSWORD, is_active=False)
-    assert rights.is_last_local_administrator(administrator)
-    assert not rights.is_last_local_administrator(User.objects.get(username="from-elsewhere"))
+    assert claims.is_last_local_administrator(administrator)
+    assert not claims.is_last_local_administrator(User.objects.get(username="from-elsewhere"))
 
 
 def test_a_username_is_never_an_address(client: Client, provider: Provider, sign_in_at: SignIn) -> None:

@@ -14,8 +14,8 @@ from bench.answers import runs
 from chat.types import Failed
 from evaluation.runs import measurement
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.index.embedders.built_in import OnnxMiniLM
-from retrieval.index.encoding import forget_queries
+from retrieval.index.active_embedder import forget_queries
+from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)

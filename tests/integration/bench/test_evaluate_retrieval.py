@@ -391,7 +391,7 @@ def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkey
 
 
 def test_two_documents_of_one_source_are_refused(collection):
-    from retrieval.index.active import active_embedder
+    from retrieval.index.active_embedder import active_embedder
 
     twice = [bulk.NewDocument("a", "", "en", "text", "0" * 64, "0" * 64, ())] * 2
     with pytest.raises(ValueError, match="same source"):

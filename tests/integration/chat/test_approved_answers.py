@@ -21,7 +21,7 @@ from chat.conversations import rights
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import asking, streams
 from evaluation.runs.measurement import reply_to
-from retrieval.infrastructure.sweep import sweeping
+from retrieval.infrastructure.jobs import sweeping
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights import filters_for

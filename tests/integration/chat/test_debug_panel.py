@@ -26,7 +26,7 @@ from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import profiles
-from retrieval.search.matches import count_matches, matched_spans
+from retrieval.search.lexical_ranker import count_matches, matched_spans
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.answering.greetings import answer_greeting
+from chat.answering.pipeline import answer_greeting
 from retrieval.models import Collection
 from retrieval.types import SearchFilters
 

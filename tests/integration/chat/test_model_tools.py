@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.answering import completion_client, model_trial
 from chat.answering.model_trial import try_configured_model
-from chat.answering.table_dialogue import MOST_ROUNDS
+from chat.answering.openai_compatible import MOST_ROUNDS
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of

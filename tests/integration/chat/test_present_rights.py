@@ -16,14 +16,14 @@ from django.test import AsyncClient, Client, RequestFactory
 from rest_framework.exceptions import PermissionDenied
 
 from chat import conf
-from chat.api.answer_endpoints import finish_answer
+from chat.api.endpoints import finish_answer
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import asking, readers, streams
 from chat.streaming.runs import RUNS
 from chat.types import ContextSource
-from ragsite.accounts.key_authentication import KeyAuthentication, issue_key
+from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of

@@ -20,7 +20,7 @@ from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles

@@ -14,7 +14,7 @@ from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GateP
 from evaluation.runs import queue, run_execution
 from retrieval import gates as publication_gates
 from retrieval.gates import PublicationRefused
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of

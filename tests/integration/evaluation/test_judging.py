@@ -17,8 +17,8 @@ from evaluation import conf, judgements
 from evaluation.judgements import tokens_spent
 from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.infrastructure import job
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.jobs import sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
@@ -385,7 +385,7 @@ def test_answers_that_no_judge_is_planned_for_keep_no_forgotten_one_waiting(sett
     settings.EVALUATE_WITH_MODEL = True
     settings.JUDGE_SAMPLE_RATE = 0.3
     monkeypatch.setattr(judgements, "MOST_AT_ONCE", 3)
-    monkeypatch.setattr(job, "send", lambda _task, _pk: None)
+    monkeypatch.setattr(jobs, "send", lambda _task, _pk: None)
     made = [completed_answer(completed_at=timezone.now() - timedelta(minutes=10)) for _ in range(20)]
     sampled = {answer.pk for answer in made if conf.is_sampled(answer.pk)}
     assert 0 < len(sampled) < 20
@@ -398,12 +398,12 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # A worker is faster than the process that told it.
-    monkeypatch.setattr(job, "send", lambda _task, pk: judgements.judge(pk))
-    job.enqueue(Judgement, [judgement.pk])
+    monkeypatch.setattr(jobs, "send", lambda _task, pk: judgements.judge(pk))
+    jobs.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)
     told = []
-    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
     long_ago = timezone.now() - timedelta(minutes=1)
     Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
     assert sweep(Judgement) == 1

@@ -14,7 +14,7 @@ from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.infrastructure.sweep import BEGUN_WITHIN, sweep
+from retrieval.infrastructure.jobs import BEGUN_WITHIN, sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer
 from tests.support.site import Workers, wait_until

@@ -16,7 +16,7 @@ from evaluation.gates import GateCheck, GateSubject, Verdict
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
 from evaluation.models.arms import Arm
 from evaluation.runs.results import RunComparison
-from evaluation.statistics.intervals import Interval
+from evaluation.statistics import Interval
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.experiments import simulate, started

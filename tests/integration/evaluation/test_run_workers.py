@@ -11,7 +11,7 @@ from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.queue import request_run
 from evaluation.runs.results import results_of
 from evaluation.sets.building import expect
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, fill, set_of

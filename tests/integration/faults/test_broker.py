@@ -13,7 +13,7 @@ from django.test import Client
 from ragsite.celery import app
 from ragsite.operations import readiness
 from retrieval.documents import submission
-from retrieval.infrastructure.sweep import SENT_WITHIN, sweep
+from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
-from retrieval.index.encoding import forget_queries
+from retrieval.index.active_embedder import forget_queries
 from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
 from tests.support.embedding_server import DIMENSION, EmbeddingServer, embedding_server

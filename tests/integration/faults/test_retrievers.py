@@ -13,7 +13,7 @@ from django.db import connection
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
-from retrieval.infrastructure.timeouts import statement_timeout
+from retrieval.infrastructure.database import statement_timeout
 from retrieval.models import Collection, Document
 from retrieval.protocols import Ranker
 from retrieval.search import retrievers

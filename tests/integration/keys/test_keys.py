@@ -22,7 +22,7 @@ from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from chat.models import Answer, Conversation
-from ragsite.accounts.key_authentication import digest_of, issue_key
+from ragsite.accounts.keys import digest_of, issue_key
 from ragsite.models import ApiKey
 from retrieval.api.problems import ApiView
 from retrieval.key_limits import Scope

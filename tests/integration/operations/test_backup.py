@@ -161,7 +161,7 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
     assert (site.data_dir / "demo-loaded").exists()
     code = (
         "from django.db import DatabaseError\n"
-        "from ragsite.accounts.key_authentication import digest_of\n"
+        "from ragsite.accounts.keys import digest_of\n"
         "from ragsite.models import ApiKey, AuditEntry\n"
         f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
         "try:\n"
@@ -205,7 +205,7 @@ django.setup()
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
-from ragsite.operations import restoring
+from ragsite.operations import backups as restoring
 from ragsite.management.commands import serve
 
 def killed(*_, **__):

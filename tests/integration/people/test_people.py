@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat.conversations.retention import delete_old_conversations, forget_deleted_documents
 from chat.models import Answer, Conversation, DeletedDocument, Feedback, StreamedEvent
 from chat.streaming import answer_cache, asking
-from ragsite.accounts.person_erasure import erase_person
+from ragsite.accounts.people import erase_person
 from ragsite.models import ApiKey, AuditEntry, Invitation
 from ragsite.operations.audit_log import record
 from ragsite.tasks import delete_old

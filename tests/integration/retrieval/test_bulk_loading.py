@@ -20,8 +20,8 @@ from retrieval import conf
 from retrieval.documents import ingestion, submission
 from retrieval.documents.file_loading import ingest_paths
 from retrieval.documents.reconciliation import ProblemKind, check, reconcile
-from retrieval.index import loading, reembedding
-from retrieval.index.loading import AlreadyLoading, is_loading, load_vectors
+from retrieval.index import reembedding
+from retrieval.index.reembedding import AlreadyLoading, is_loading, load_vectors
 from retrieval.index.vector_index import index_name
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
 from retrieval.rights import everything
@@ -72,7 +72,7 @@ def test_words_come_first_and_every_search_says_so(library: Collection) -> None:
 def test_more_than_there_was_is_indexed_apart_and_takes_its_place(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "FEW", 0)
+    monkeypatch.setattr(reembedding, "FEW", 0)
     before, version = active(), CollectionStatistics.objects.get(pk=library.pk).version
     built: list[int] = []
 
@@ -85,8 +85,8 @@ def test_more_than_there_was_is_indexed_apart_and_takes_its_place(
         build_index(gathered, report)  # type: ignore[arg-type]
         built.append(gathered.pk)
 
-    build_index = loading.build_index
-    monkeypatch.setattr(loading, "build_index", build_beside_a_writer)
+    build_index = reembedding.build_index
+    monkeypatch.setattr(reembedding, "build_index", build_beside_a_writer)
     assert load_vectors(no_report) == 2
     after = active()
     assert (built, after.name, after.dimension) == ([after.pk], before.name, before.dimension)
@@ -103,7 +103,7 @@ def test_more_than_there_was_is_indexed_apart_and_takes_its_place(
 def test_whoever_encoded_before_the_exchange_writes_after_it(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "FEW", 0)
+    monkeypatch.setattr(reembedding, "FEW", 0)
 
     submitted = submission.submit(library, "late.md", b"# Late\n\nThe late one is blue.", enqueue=False)
 
@@ -132,10 +132,10 @@ def test_reading_it_again_needs_no_bulk_load(library: Collection) -> None:
 
 
 def test_a_load_that_nobody_goes_on_with_is_found_and_mended(library: Collection) -> None:
-    with loading.loading():
+    with reembedding.loading():
         assert is_loading()
         assert check() == []
-        with pytest.raises(AlreadyLoading), loading.loading():
+        with pytest.raises(AlreadyLoading), reembedding.loading():
             pytest.fail("Two processes load at once.")
     assert not is_loading()
     assert [(each.kind, each.count) for each in check()] == [(ProblemKind.MISSING_VECTORS, 2)]

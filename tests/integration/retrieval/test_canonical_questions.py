@@ -11,10 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from chat.pages.suggestions import suggestions
+from chat.pages.page_views import suggestions
 from retrieval.documents import ingestion
-from retrieval.index.chunk_writer import reweigh, rewrite_questions
-from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.chunk_writer import FIELD_BOOSTS, reweigh, rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.rights import everything
 from retrieval.search.pipeline import search

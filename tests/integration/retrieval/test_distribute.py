@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.core.management import CommandError, call_command
 
-from retrieval.index.cluster import has_citus
+from retrieval.index.distribution import has_citus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

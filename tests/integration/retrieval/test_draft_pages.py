@@ -15,9 +15,9 @@ from django.urls import reverse
 from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from chat.pages.suggestions import suggestions
+from chat.pages.page_views import suggestions
 from retrieval import gates
-from retrieval.admin import draft_page
+from retrieval.admin import draft_admin
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.documents import ingestion, submission
 from retrieval.documents.drafts import lifecycle
@@ -222,7 +222,7 @@ def test_the_page_names_what_the_draft_changes(admin: Client, library: Collectio
 def test_of_many_documents_the_first_are_named(
     admin: Client, changed: Draft, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draft_page, "MOST_NAMED", 1)
+    monkeypatch.setattr(draft_admin, "MOST_NAMED", 1)
     ingest(copy_of(changed), "zebra.md", "# Zebra\n\nIt has stripes.\n")
     html = html_of(admin.get(page_of(changed)))
     assert "Added (2)" in html

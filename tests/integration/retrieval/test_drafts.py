@@ -33,7 +33,7 @@ from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights import everything, filters_for
 from retrieval.search.pipeline import search

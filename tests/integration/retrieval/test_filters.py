@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pgvector import HalfVector
 
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import settle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from retrieval.rights import everything

@@ -21,8 +21,8 @@ from chat.streaming import asking, streams
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.index import closeness
+from retrieval.index.active_embedder import forget_queries
 from retrieval.index.closeness import forget_calibrations
-from retrieval.index.encoding import forget_queries
 from retrieval.index.reembedding import reembed
 from retrieval.models import Collection, Document
 from retrieval.protocols import TextEmbedder

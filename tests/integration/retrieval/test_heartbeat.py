@@ -11,8 +11,8 @@ from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from retrieval.infrastructure import heartbeat as heartbeats
-from retrieval.infrastructure.heartbeat import heartbeat
+from retrieval.infrastructure import jobs as heartbeats
+from retrieval.infrastructure.jobs import heartbeat
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)

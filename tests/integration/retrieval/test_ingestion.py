@@ -16,12 +16,12 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
-from retrieval.documents import ingestion, submission, turns
+from retrieval.documents import ingestion, submission
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed, LeaseLost
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import reweigh
-from retrieval.infrastructure import job
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -230,13 +230,13 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(LeaseLost):
-        ingestion._process(dead, turns.ReadingTurn(dead, takes_turns=False), None)
+        ingestion._process(dead, submission.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 
 def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(job, "send", lambda _task, pk: sent.append(pk))
+    monkeypatch.setattr(jobs, "send", lambda _task, pk: sent.append(pk))
     documents = [
         submission.submit(collection, f"{name}.txt", name.encode()).document.pk
         for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
@@ -256,7 +256,7 @@ def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeyp
 
 
 def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "send", lambda _task, _pk: None)
+    monkeypatch.setattr(jobs, "send", lambda _task, _pk: None)
     document = submission.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
     for _death in range(Document.MOST_ATTEMPTS):
         document.refresh_from_db()
@@ -279,7 +279,7 @@ def test_a_broker_that_is_away_loses_no_document(
     def refuse(_task: str, _pk: int) -> None:
         raise OperationalError("no broker")
 
-    monkeypatch.setattr(job, "send", refuse)
+    monkeypatch.setattr(jobs, "send", refuse)
     with django_capture_on_commit_callbacks(execute=True):
         document = submission.submit(collection, "guide.md", GUIDE.encode()).document
     document.refresh_from_db()

@@ -18,8 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Conversation
 from retrieval.exceptions import LeaseLost
-from retrieval.infrastructure import job, sweep
-from retrieval.infrastructure.lease import acquire, renew
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.jobs import acquire_lease, renew_lease
 from retrieval.models import Collection, Document, Draft
 from tests.support.site import database_url, wait_until
 
@@ -38,7 +38,7 @@ def document(collection: Collection) -> Document:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The tasks that were sent, by name and id."""
     tasks: list[tuple[str, int]] = []
-    monkeypatch.setattr(job, "send", lambda task, pk: tasks.append((task, pk)))
+    monkeypatch.setattr(jobs, "send", lambda task, pk: tasks.append((task, pk)))
     return tasks
 
 
@@ -68,7 +68,7 @@ def is_somebody_waiting() -> bool:
 
 
 def lease(document: Document) -> Document:
-    leased = acquire(Document.unfinished(), document.pk, status=Document.RUNNING)
+    leased = acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING)
     assert leased is not None
     return leased
 
@@ -85,7 +85,7 @@ def test_of_many_processes_one_gets_the_lease(document: Document) -> None:
 
     def compete() -> Document | None:
         barrier.wait(30)
-        return acquire(Document.unfinished(), document.pk, status=Document.RUNNING)
+        return acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING)
 
     outcomes = [future.result(60) for future in [elsewhere(compete) for _ in range(6)]]
     (leased,) = [outcome for outcome in outcomes if outcome is not None]
@@ -101,7 +101,7 @@ def test_a_lease_that_another_process_is_taking_is_waited_for(
         "UPDATE retrieval_document SET lease = %s, heartbeat_at = now(), status = 'processing' WHERE id = %s",
         [uuid.uuid4(), document.pk],
     )
-    competing = elsewhere(lambda: acquire(Document.unfinished(), document.pk, status=Document.RUNNING))
+    competing = elsewhere(lambda: acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING))
     wait_until(is_somebody_waiting, 30, "the second process")
     other.commit() if outcome == "commit" else other.rollback()
     assert (competing.result(30) is None) == (outcome == "commit")
@@ -110,8 +110,8 @@ def test_a_lease_that_another_process_is_taking_is_waited_for(
 def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document: Document) -> None:
     first = lease(document)
     Document.objects.update(heartbeat_at=timezone.now() - 0.9 * Document.SILENT_AFTER)
-    assert acquire(Document.unfinished(), document.pk) is None
-    assert renew(first.held()) == 1
+    assert acquire_lease(Document.unfinished(), document.pk) is None
+    assert renew_lease(first.held()) == 1
     silence(document)
     second = lease(document)
     assert (second.attempts, second.lease != first.lease) == (2, True)
@@ -126,7 +126,7 @@ def test_a_process_believed_dead_cannot_write_over_its_successor(document: Docum
     assert not dead.write(title="Of the dead")
     assert not dead.end(Document.FAILED, "Of the dead")
     assert not dead.postpone("Of the dead")
-    assert renew(dead.held()) == 0
+    assert renew_lease(dead.held()) == 0
     assert successor.end(Document.Status.READY)
     document.refresh_from_db()
     assert (document.status, document.error, document.title, document.lease) == ("ready", "", "", None)
@@ -137,7 +137,7 @@ def test_a_result_that_is_being_saved_keeps_others_from_the_lease(document: Docu
     silence(document)
     with transaction.atomic():
         row = leased.lock()
-        competing = elsewhere(lambda: acquire(Document.unfinished(), document.pk, status=Document.RUNNING))
+        competing = elsewhere(lambda: acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING))
         wait_until(is_somebody_waiting, 30, "the second process")
         row.end(Document.Status.READY)
     assert competing.result(30) is None
@@ -173,7 +173,7 @@ def test_each_pause_is_longer_and_the_last_attempt_ends_the_job(document: Docume
             pauses.append(round((document.retry_at - timezone.now()).total_seconds()))
     assert pauses == [10, 30, 90, 270]
     assert document.status == Document.FAILED
-    assert acquire(Document.unfinished(), document.pk) is None
+    assert acquire_lease(Document.unfinished(), document.pk) is None
 
 
 def test_an_attempt_that_is_handed_back_does_not_count(document: Document) -> None:
@@ -181,8 +181,8 @@ def test_an_attempt_that_is_handed_back_does_not_count(document: Document) -> No
     document.refresh_from_db()
     assert (document.status, document.attempts, document.lease) == (Document.WAITING, 0, None)
     assert document.retry_at is not None
-    assert not Document.objects.filter(job.is_due()).exists()
-    assert Document.objects.filter(job.is_due(timezone.now() - document.retry_at - timedelta(seconds=1))).exists()
+    assert not Document.objects.filter(jobs.is_due()).exists()
+    assert Document.objects.filter(jobs.is_due(timezone.now() - document.retry_at - timedelta(seconds=1))).exists()
 
 
 # Enqueue and sweep ---------------------------------------------------------------------------------------------------
@@ -195,14 +195,14 @@ def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(
         raise BrokerError("no broker")
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "send", refuse)
-        assert job.enqueue(Document, [document.pk]) == 0
-    assert sweep.sweep(Document) == 0, "its process may be about to enqueue it"
-    Document.objects.update(created_at=timezone.now() - 2 * sweep.SENT_WITHIN)
-    assert sweep.sweep(Document) == 1
-    assert sweep.sweep(Document) == 0, "it was just sent"
-    Document.objects.update(enqueued_at=timezone.now() - 2 * sweep.BEGUN_WITHIN)
-    assert sweep.sweep(Document) == 1
+        patched.setattr(jobs, "send", refuse)
+        assert jobs.enqueue(Document, [document.pk]) == 0
+    assert jobs.sweep(Document) == 0, "its process may be about to enqueue it"
+    Document.objects.update(created_at=timezone.now() - 2 * jobs.SENT_WITHIN)
+    assert jobs.sweep(Document) == 1
+    assert jobs.sweep(Document) == 0, "it was just sent"
+    Document.objects.update(enqueued_at=timezone.now() - 2 * jobs.BEGUN_WITHIN)
+    assert jobs.sweep(Document) == 1
     assert sent == [("retrieval.tasks.ingest_document", document.pk)] * 2
 
 
@@ -210,11 +210,11 @@ def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(
     document: Document, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[str, int]]
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(job, "send", lambda task, pk: lease(document).postpone("away"))
-        job.enqueue(Document, [document.pk])
-    assert sweep.sweep(Document) == 0, "it is not due"
+        patched.setattr(jobs, "send", lambda task, pk: lease(document).postpone("away"))
+        jobs.enqueue(Document, [document.pk])
+    assert jobs.sweep(Document) == 0, "it is not due"
     Document.objects.update(retry_at=timezone.now())
-    assert sweep.sweep(Document) == 1
+    assert jobs.sweep(Document) == 1
 
 
 def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(
@@ -226,7 +226,7 @@ def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(
     lease(ended).end(Document.Status.READY)
     silence(dead)
     silence(ended)
-    assert sweep.sweep(Document) == 1
+    assert jobs.sweep(Document) == 1
     assert [pk for _, pk in sent] == [dead.pk]
     states = dict(Document.objects.values_list("pk", "status"))
     assert states == {dead.pk: "pending", alive.pk: "processing", ended.pk: "ready"}
@@ -240,7 +240,7 @@ def test_two_sweeps_at_once_free_a_job_once(document: Document, sent: list[tuple
 
     def run() -> int:
         barrier.wait(30)
-        return sweep.sweep(Document)
+        return jobs.sweep(Document)
 
     sweeps = [elsewhere(run) for _ in range(2)]
     assert sum(future.result(30) for future in sweeps) >= 1
@@ -252,7 +252,7 @@ def test_a_job_that_keeps_killing_its_workers_is_ended(document: Document, sent:
     for _ in range(Document.MOST_ATTEMPTS):
         lease(document)
         silence(document)
-        sweep.sweep(Document)
+        jobs.sweep(Document)
     document.refresh_from_db()
     assert document.status == Document.FAILED
     assert "interrupted 5 times" in document.error
@@ -263,7 +263,7 @@ def test_the_sweep_does_not_wait_for_a_row_that_is_written(document: Document, o
     lease(document)
     silence(document)
     other.execute("SELECT 1 FROM retrieval_document WHERE id = %s FOR NO KEY UPDATE", [document.pk])
-    assert elsewhere(lambda: sweep.sweep(Document)).result(30) == 0
+    assert elsewhere(lambda: jobs.sweep(Document)).result(30) == 0
     document.refresh_from_db()
     assert document.status == Document.RUNNING
 
@@ -276,7 +276,7 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(
     Draft.objects.update(created_at=timezone.now() - LONG_AGO)
     answer = Answer.objects.create(conversation=Conversation.objects.create(), question="How heavy?")
     Answer.objects.update(created_at=timezone.now() - LONG_AGO)
-    sweep.sweep_all()
+    jobs.sweep_all()
     assert sorted(sent) == [
         ("retrieval.tasks.ingest_document", document.pk),
         ("retrieval.tasks.resume_draft", draft.pk),
@@ -285,14 +285,14 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(
     assert answer.status == Answer.Status.FAILED, "it was never begun"
     sent.clear()
     Draft.objects.update(enqueued_at=None)
-    whole = sweep.sweep
+    whole = jobs.sweep
 
-    def failing(model: type[job.Job]) -> int:
+    def failing(model: type[jobs.Job]) -> int:
         if model is Document:
             raise OperationalError("server closed the connection unexpectedly")
         return whole(model)
 
-    monkeypatch.setattr(sweep, "sweep", failing)
-    sweep.sweep_all()
+    monkeypatch.setattr(jobs, "sweep", failing)
+    jobs.sweep_all()
     assert sent == [(Draft.TASK, draft.pk)]
     assert "The jobs of Document were not swept." in caplog.text

@@ -10,13 +10,13 @@ from django.db import connection
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import fuzzy
-from retrieval.search.fuzzy import MAX_EXPANSIONS
+from retrieval.search import vocabulary
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
-from retrieval.search.stored import load_stored
+from retrieval.search.vocabulary import MAX_EXPANSIONS
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import remembered
@@ -74,9 +74,9 @@ def test_codes_numbers_quotations_first_letters_and_short_words_are_not_put_righ
 def test_a_code_is_neither_put_right_nor_stands_in(library: Collection) -> None:
     pk = library.pk
     assert Lexeme.objects.filter(lexeme="mx9920w").exists()
-    assert fuzzy.expand("mx9290w", "mx9290w", "english", [pk], [pk], 5) == ()
+    assert vocabulary.expand("mx9290w", "mx9290w", "english", [pk], [pk], 5) == ()
     Lexeme.objects.create(collection=library, lexeme="pump2", document_frequency=1)
-    stood_in = fuzzy.expand("pumpz", "pumpz", "english", [pk], [pk], 5)
+    stood_in = vocabulary.expand("pumpz", "pumpz", "english", [pk], [pk], 5)
     assert [expansion.lexeme for expansion in stood_in] == ["pump"]
 
 
@@ -132,7 +132,7 @@ def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library: Col
     Lexeme.objects.filter(lexeme="zzjq").delete()
     Lexeme.objects.create(collection=library, lexeme="zzjqq", document_frequency=3)
     Lexeme.objects.create(collection=library, lexeme="zzjqw", document_frequency=2)
-    expansions = fuzzy.expand("zzjq", "zzjq", "simple", [library.pk], [library.pk], 10, readers=())
+    expansions = vocabulary.expand("zzjq", "zzjq", "simple", [library.pk], [library.pk], 10, readers=())
     assert [expansion.lexeme for expansion in expansions[:2]] == ["zzjqq", "zzjqw"]
     assert {expansion.edits for expansion in expansions} == {1}
     Lexeme.objects.bulk_create(
@@ -140,7 +140,10 @@ def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library: Col
         for first in letters
         for second in letters[:10]
     )
-    assert len(fuzzy.expand("yyyyyy", "yyyyyy", "simple", [library.pk], [library.pk], 10, readers=())) == MAX_EXPANSIONS
+    assert (
+        len(vocabulary.expand("yyyyyy", "yyyyyy", "simple", [library.pk], [library.pk], 10, readers=()))
+        == MAX_EXPANSIONS
+    )
 
 
 def test_a_word_of_another_collections_language_is_not_misspelt(ingest: Ingest) -> None:

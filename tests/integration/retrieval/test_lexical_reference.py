@@ -15,9 +15,8 @@ from django.conf import settings
 from django.db import connection
 
 from bench.bulk import NewDocument, replace_documents
-from retrieval.index.active import active_embedder
-from retrieval.index.chunk_writer import NewChunk
-from retrieval.index.lexical_fields import FIELD_BOOSTS
+from retrieval.index.active_embedder import active_embedder
+from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import Chunk, Collection, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything

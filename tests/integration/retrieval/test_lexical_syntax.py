@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection, Document, Embedder
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
-from retrieval.search.constraints import constraints_for
+from retrieval.search.lexical_query import constraints_for
+from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
-from retrieval.search.stored import load_stored
 from retrieval.search.syntax import parse
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod

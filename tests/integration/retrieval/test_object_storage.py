@@ -15,9 +15,8 @@ from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
 from ragsite.operations import readiness
-from ragsite.operations.backups import BackupError, make_backup
+from ragsite.operations.backups import BackupError, _fill_bucket, make_backup
 from ragsite.operations.probes import Health
-from ragsite.operations.restoring import _fill_bucket
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes

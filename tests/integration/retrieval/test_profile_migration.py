@@ -9,8 +9,7 @@ from django.apps import apps
 from django.db import connection
 
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.profile_json import to_json
-from retrieval.profile_settings import ProfileSettings
+from retrieval.profile_settings import ProfileSettings, to_json
 from retrieval.types import RetrieverWeights, SearchMethod
 
 pytestmark = pytest.mark.django_db

@@ -19,8 +19,7 @@ from retrieval.exceptions import SearchUnavailable
 from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
-from retrieval.profile_json import to_json
-from retrieval.profile_settings import ImproperProfile, ProfileSettings
+from retrieval.profile_settings import ImproperProfile, ProfileSettings, to_json
 from retrieval.rights import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search

@@ -14,7 +14,7 @@ from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
 from retrieval.index.chunk_writer import reweigh
-from retrieval.infrastructure import statements
+from retrieval.infrastructure import database
 from retrieval.models import Chunk, Collection, Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import lexical_ranker
@@ -49,7 +49,7 @@ def notations(question: str, filters: SearchFilters, depth: int) -> list[str]:
 
     def fetch(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         asked.extend(str(each) for each in parameters if "'" in str(each))
-        return statements.fetch(sql, parameters)
+        return database.fetch(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lexical_ranker, "fetch", fetch)

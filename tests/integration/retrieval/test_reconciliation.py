@@ -330,7 +330,7 @@ def test_a_young_file_may_be_about_to_get_its_row(library: Collection) -> None:
 def test_a_test_collection_without_files_is_in_order(collection: Collection) -> None:
     """Bulk loading keeps no files, and keeps documents without text."""
     from bench.bulk import NewDocument, replace_documents
-    from retrieval.index.active import active_embedder
+    from retrieval.index.active_embedder import active_embedder
 
     replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
     assert check() == []

@@ -24,9 +24,9 @@ from retrieval.models import Chunk, Collection, Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.rights import everything
-from retrieval.search import reranking
+from retrieval.search import pipeline
+from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search
-from retrieval.search.reranker_texts import load_texts
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchMethod
 from tests.support.cross_encoders import write_overlap_model
@@ -226,7 +226,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
         configure(settings, "tested", f"{__name__}.{backend}")
     else:
         settings.RERANKERS = {}
-    monkeypatch.setattr(reranking, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
+    monkeypatch.setattr(pipeline, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
     fused = search(QUESTION, everything(), profile=PLAIN)
     before = RERANK_FAILURES.labels(reranker="tested")._value.get()
     Hanging.released.clear()
@@ -291,7 +291,7 @@ def test_texts_are_read_in_one_query(
 
 
 def test_a_long_passage_is_cut(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrieval.search.reranker_texts.LONGEST_CHARACTERS", 7)
+    monkeypatch.setattr("retrieval.search.passage_rows.LONGEST_CHARACTERS", 7)
     chunk = Chunk.objects.filter(document__source="third.md").get()
     assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\n{chunk.content[:7]}"}
 

@@ -10,16 +10,16 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import IntegrityError, connection, transaction
 
 from chat.streaming import answer_cache
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import index_name
 from retrieval.models import Collection, CollectionGrant, Document, Visibility
 from retrieval.rights import everything, filters_for, narrowing_key
 from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.lexical_query import build_queries
-from retrieval.search.matches import count_matches
+from retrieval.search.lexical_ranker import count_matches
 from retrieval.search.pipeline import search
 from retrieval.search.vocabulary import CollectionVocabulary
-from retrieval.tables.candidates import find_candidates
+from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from retrieval.documents import ingestion, submission
 from retrieval.documents.recognition import pages
-from retrieval.infrastructure.sweep import sweep
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, Document, DocumentText, RecognisedPage
 from tests.support.site import real_queue, start_worker, wait_until
 

@@ -16,7 +16,7 @@ from pgvector import HalfVector
 
 from retrieval import conf
 from retrieval.exceptions import ImproperEmbedder, InvalidQuery, RetrieverFailed, SearchUnavailable
-from retrieval.index.active import active_embedder
+from retrieval.index.active_embedder import active_embedder
 from retrieval.index.term_statistics import frequencies_in
 from retrieval.index.vector_index import index_name, indexed_distance
 from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
@@ -26,9 +26,9 @@ from retrieval.rights import everything, filters_for
 from retrieval.search import retrievers
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker
+from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
-from retrieval.search.stored import load_stored
 from retrieval.search.trace import StageStatus
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Ranking, Retriever, SearchFilters, SearchMethod
@@ -305,7 +305,7 @@ def test_the_time_of_a_leg_begins_with_its_thread(library: Collection, monkeypat
 
 
 def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
-    from retrieval.infrastructure.timeouts import statement_timeout
+    from retrieval.infrastructure.database import statement_timeout
 
     with (
         pytest.raises(RetrieverFailed, match=r"ran past its 0\.05 s"),

@@ -9,9 +9,9 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from retrieval.documents import ingestion, submission, turns
-from retrieval.infrastructure import job
-from retrieval.infrastructure.sweep import sweep
+from retrieval.documents import ingestion, submission
+from retrieval.infrastructure import jobs
+from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, Document
 from tests.support import bombs
 
@@ -65,7 +65,7 @@ def test_a_slow_file_waits_while_another_is_read(collection: Collection) -> None
     started = time.monotonic()
     document = read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
     assert (document.status, document.attempts, document.lease) == (Document.Status.PENDING, 0, None)
-    assert document.error == turns.WAITING
+    assert document.error == submission.WAITING
     assert document.is_slow
     assert document.retry_at is not None
     # It is known as slow now, and does not take a worker's time again only to wait once more.
@@ -85,7 +85,7 @@ def test_a_dead_worker_keeps_no_turn(collection: Collection) -> None:
 
 def test_the_end_of_a_turn_calls_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
     waiting = submit(collection, "waiting.md", b"# Waiting\n\nWords.")
     Document.objects.filter(pk=waiting.pk).update(is_slow=True, retry_at=timezone.now())
     read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
@@ -96,7 +96,7 @@ def test_much_text_takes_a_turn_too(collection: Collection, monkeypatch: pytest.
     monkeypatch.setattr(ingestion, "QUICK_CHARACTERS", 100)
     other = another_is_slow(collection, seconds=1)
     document = read(submit(collection, "long.txt", b"Many words stand here. " * 10))
-    assert (document.status, document.error) == (Document.Status.PENDING, turns.WAITING)
+    assert (document.status, document.error) == (Document.Status.PENDING, submission.WAITING)
     other.delete()
     assert read(document).status == Document.Status.READY
 
@@ -155,11 +155,11 @@ def test_a_message_for_another_never_leaves_a_document_behind(collection: Collec
 
 def test_a_message_spent_on_waiting_calls_for_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
     another_is_slow(collection, seconds=1)
     slow = submit(collection, "slow.md", b"# Slow\n\nWords.")
     untried = submit(collection, "untried.md", b"# Untried\n\nWords.")
     Document.objects.update(updated_at=timezone.now() - timedelta(seconds=10))
-    Document.objects.filter(pk=slow.pk).update(is_slow=True, error=turns.WAITING)
+    Document.objects.filter(pk=slow.pk).update(is_slow=True, error=submission.WAITING)
     assert read(slow).status == Document.Status.PENDING
     assert told == [untried.pk]

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from retrieval.context import Passage
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.infrastructure.recent import Recent
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
-from retrieval.tables import candidates
+from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation, TableResult
-from retrieval.types import SearchFilters
+from retrieval.types import Passage, SearchFilters
 
 pytestmark = pytest.mark.django_db
 
@@ -134,9 +133,9 @@ def test_a_copy_of_a_document_has_its_tables(library: Collection) -> None:
 
 
 def test_a_table_that_is_read_in_pages_says_the_same(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "_MOST_ROWS_READ", 1)
-    monkeypatch.setattr(candidates, "_ROWS_OF_PAGE", 2)
-    monkeypatch.setattr(candidates, "_kept", Recent(1))
+    monkeypatch.setattr(stored_tables, "_MOST_ROWS_READ", 1)
+    monkeypatch.setattr(stored_tables, "_ROWS_OF_PAGE", 2)
+    monkeypatch.setattr(stored_tables, "_kept", Recent(1))
     assert texts(ask("How heavy is the mx2?", library)) == [["MX-2", "5200"]]
     assert texts(ask("What is the cheapest pump?", library)) == [["MX-2", "96.00", "pump"]]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bench import statistics
 from bench.statistics import refusal_precision
-from evaluation.statistics.intervals import mean_interval
+from evaluation.statistics import mean_interval
 
 
 def test_a_paired_difference_sees_what_the_separate_intervals_hide():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.waterfall import answer_bars, search_bars
+from chat.debugging.panel import answer_bars, search_bars
 
 TIMINGS = {
     "reformulate": 2.0, "classify": 1.0, "legs": 20.0, "lexical": 8.0, "vector": 19.0, "scores": 2.0, "fuse": 1.0,

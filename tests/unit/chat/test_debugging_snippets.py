@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answer_trace import KnownPassage
-from chat.debugging.candidates import Shown, candidate_rows
-from chat.debugging.snippets import FRAGMENT_CHARACTERS, SnippetPart, snippet
+from chat.debugging.steps import FRAGMENT_CHARACTERS, Shown, SnippetPart, candidate_rows, snippet
+from chat.types import KnownPassage
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
 

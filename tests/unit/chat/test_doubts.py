@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
+from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 
 TEXT = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
 

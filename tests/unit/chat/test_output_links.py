@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chat.answering.addresses import canonical, find_addresses, known_addresses
-from chat.answering.invented_links import LinkStream
+from chat.answering.filtered_stream import LinkStream, canonical, find_addresses, known_addresses
 from tests.support.contexts import source
 
 SOURCE = (

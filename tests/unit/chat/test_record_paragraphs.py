@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chat.pages.cards import Cited
-from chat.pages.doubts import Doubt
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import Doubt, answer_html
 
 RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit SK-1 [1]"
 

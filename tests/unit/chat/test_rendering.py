@@ -7,8 +7,7 @@ import pytest
 
 from chat.answering.citations import find_markers
 from chat.pages.cards import Cited
-from chat.pages.doubts import Doubt
-from chat.pages.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
+from chat.pages.rendering import Doubt, Lines, StreamedMarkdown, answer_html, streamed_html
 
 HOSTILE = [
     "<script>alert(1)</script>",

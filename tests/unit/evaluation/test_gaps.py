@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.dashboard.clusters import Unanswered, clusters, gaps, wordings
+from evaluation.dashboard.gaps import Unanswered, clusters, gaps, wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 # Three directions that have nothing to do with one another, and what lies close to each.

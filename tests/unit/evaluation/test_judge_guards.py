@@ -13,7 +13,7 @@ from evaluation.judges.deepeval_adapter import deepeval_case
 from evaluation.judges.deepeval_judge import DeepEvalJudge
 from evaluation.judges.judge_model import JudgeModel
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
-from retrieval.context import ContextBlock, Passage
+from retrieval.types import ContextBlock, Passage
 from tests.support.judge_server import JudgeServer, judge_server
 
 TEXT = "The pump weighs 3450 grams."

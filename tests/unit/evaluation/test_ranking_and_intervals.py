@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.statistics import intervals
-from evaluation.statistics import ranking as metrics
+from evaluation import statistics
+from evaluation import statistics as metrics
 
 # Three relevant documents, one of them graded 2; "z" is judged and not relevant.
 GRADES = {"a": 2, "b": 1, "c": 1, "z": 0}
@@ -138,7 +138,7 @@ def test_what_follows_the_cutoff_changes_nothing(ranking, grades, k, more):
 
 def test_the_interval_agrees_with_the_normal_one_on_a_large_sample():
     values = np.random.default_rng(1).uniform(size=2000)
-    interval = intervals.mean_interval(list(values))
+    interval = statistics.mean_interval(list(values))
     half = 1.96 * values.std() / math.sqrt(len(values))
     assert interval.mean == pytest.approx(values.mean())
     assert interval.low == pytest.approx(values.mean() - half, abs=half / 10)
@@ -149,61 +149,61 @@ def test_the_interval_holds_the_true_mean_about_95_times_in_100():
     random = np.random.default_rng(2)
     held = 0
     for _ in range(300):
-        interval = intervals.mean_interval(list(random.exponential(size=80)), resamples=300)
+        interval = statistics.mean_interval(list(random.exponential(size=80)), resamples=300)
         held += interval.low <= 1.0 <= interval.high
     assert 0.89 <= held / 300 <= 0.98
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_an_interval_is_the_same_each_time_and_within_the_values(values):
-    interval = intervals.mean_interval(values, resamples=100)
-    assert interval == intervals.mean_interval(values, resamples=100)
+    interval = statistics.mean_interval(values, resamples=100)
+    assert interval == statistics.mean_interval(values, resamples=100)
     assert min(values) - 1e-9 <= interval.low <= interval.high <= max(values) + 1e-9
 
 
 def test_the_interval_of_one_value_is_that_value():
-    assert intervals.mean_interval([0.25]) == intervals.Interval(0.25, 0.25, 0.25)
+    assert statistics.mean_interval([0.25]) == statistics.Interval(0.25, 0.25, 0.25)
 
 
 def test_intervals_and_percentiles_need_values():
     with pytest.raises(ValueError, match="at least one"):
-        intervals.mean_interval([])
+        statistics.mean_interval([])
     with pytest.raises(ValueError, match="at least one"):
-        intervals.percentile([], 50)
+        statistics.percentile([], 50)
 
 
 def test_percentiles_by_hand():
-    assert intervals.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
-    assert intervals.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
+    assert statistics.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
+    assert statistics.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
 
 
 def test_a_loss_in_few_questions_may_be_chance():
-    assert intervals.chance_of_loss([]) == 1.0
-    assert intervals.chance_of_loss([0.0, 0.0]) == 1.0
-    assert intervals.chance_of_loss([-1.0]) == 0.25
-    assert intervals.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
+    assert statistics.chance_of_loss([]) == 1.0
+    assert statistics.chance_of_loss([0.0, 0.0]) == 1.0
+    assert statistics.chance_of_loss([-1.0]) == 0.25
+    assert statistics.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
     # One of eight is lower, none other equal.
-    assert intervals.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
+    assert statistics.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda value: abs(value) > 0.01), min_size=1, max_size=10))
 def test_the_chances_of_a_loss_and_of_a_gain_add_up(differences):
-    loss = intervals.chance_of_loss(differences)
-    gain = intervals.chance_of_loss([-value for value in differences])
+    loss = statistics.chance_of_loss(differences)
+    gain = statistics.chance_of_loss([-value for value in differences])
     assert loss >= 0.5 ** (len(differences) + 1)
     assert loss + gain == pytest.approx(1)
 
 
 def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
     differences = [-0.5, -0.4, 0.3, -0.2, -0.6, 0.1, -0.3, 0.2, -0.1]
-    counted = intervals.chance_of_loss(differences)
-    monkeypatch.setattr(intervals, "EXACT_FLIPS", 5)
-    assert intervals.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
+    counted = statistics.chance_of_loss(differences)
+    monkeypatch.setattr(statistics, "EXACT_FLIPS", 5)
+    assert statistics.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
 
 
 def test_a_loss_lies_below_what_is_allowed_and_is_not_by_chance():
     few, many = [-1.0] * 4, [-1.0] * 6
-    assert not intervals.is_loss(intervals.mean_interval(few), few)
-    assert intervals.is_loss(intervals.mean_interval(many), many)
-    assert intervals.is_loss(intervals.mean_interval(many), many, allowed=0.9)
-    assert not intervals.is_loss(intervals.mean_interval(many), many, allowed=1.0)
+    assert not statistics.is_loss(statistics.mean_interval(few), few)
+    assert statistics.is_loss(statistics.mean_interval(many), many)
+    assert statistics.is_loss(statistics.mean_interval(many), many, allowed=0.9)
+    assert not statistics.is_loss(statistics.mean_interval(many), many, allowed=1.0)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.statistics import ranking as metrics
-from evaluation.statistics.ranking import Expectation, judged_ranking
+from evaluation import statistics as metrics
+from evaluation.statistics import Expectation, judged_ranking
 
 
 def passage(key: int, *chunks: int, grade: int = 1, document: int | None = 1) -> Expectation:

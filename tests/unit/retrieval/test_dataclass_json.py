@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.answer_trace import AnswerTrace, KnownPassage, PromptTrace, read_trace
+from chat.types import AnswerTrace, KnownPassage, PromptTrace, read_trace
 from retrieval.dataclass_json import to_json
 from retrieval.search.trace import RerankTrace, RetrieverTrace
 from retrieval.types import (

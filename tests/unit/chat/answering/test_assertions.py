@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.answering.assertions import extract_assertion
+from chat.answering.support import extract_assertion
 from chat.answering.words import (
     contradicts,
     negated_stems,

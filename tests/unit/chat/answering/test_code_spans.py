@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.code_spans import blank_code, context, find_code, settled
+from chat.answering.citations import blank_code, context, find_code, settled
 
 MARKDOWN = st.text(alphabet="a `~\n->[1]", max_size=40)
 

@@ -15,11 +15,11 @@ from chat.answering.support import (
     Statement,
     SupportReason,
     SupportScorer,
+    cut_passage,
     estimate_support,
     groundedness,
     list_reasons,
 )
-from chat.answering.supporting_passages import cut_passage
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
 WARRANTY = "The warranty lasts two years. Returns are free within 30 days of delivery."

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.bounded_http import bounded_client
+from retrieval.infrastructure.model_server import bounded_client
 from tests.support.dripping_server import dripping_server
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.infrastructure.quoting import LEFT_OUT, without_request
+from retrieval.infrastructure.model_server import LEFT_OUT, without_request
 
 BODY = {"model": "tiny", "messages": [{"role": "user", "content": "How heavy is\nthe MX-9920-W pump, in grams?"}]}
 

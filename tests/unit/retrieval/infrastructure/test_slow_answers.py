@@ -13,8 +13,7 @@ from chat.exceptions import GenerationFailed
 from evaluation.judges.judge_model import JudgeModel
 from retrieval.exceptions import EmbeddingFailed, ModelFailed, RerankFailed
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
-from retrieval.infrastructure.chat_model import ChatModel
-from retrieval.infrastructure.endpoint import ChatEndpoint
+from retrieval.infrastructure.chat_model import ChatEndpoint, ChatModel
 from retrieval.search.http_reranker import HttpReranker
 from tests.support.dripping_server import DRIPS, dripping_server
 

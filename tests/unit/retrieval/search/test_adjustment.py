@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.adjustment import boost, rerank
-from retrieval.search.normalization import spread
+from retrieval.search.fusion import boost, rerank, spread
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 

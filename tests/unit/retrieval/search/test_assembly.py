@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.context import Passage
-from retrieval.search.assembly import LARGEST_BLOCKS, assemble
-from retrieval.search.surroundings import LARGEST_BLOCK_TOKENS, LoadNeighbours, Place
+from retrieval.profile_settings import LARGEST_BLOCKS
+from retrieval.search.assembly import LARGEST_BLOCK_TOKENS, LoadNeighbours, Place, assemble
 from retrieval.search.trace import Hit
 from retrieval.text.block import Block, BlockKind
-from retrieval.types import Candidate
+from retrieval.types import Candidate, Passage
 
 TEXT = "".join(f"Sentence number {n} says what it says. " for n in range(400))
 SIZE = 200

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from retrieval.search.near_spelling import edit_distances
-from retrieval.search.slips import is_certain_slip, small_word_meant
-from retrieval.search.spelling import NearWord, correct, suggest
+from retrieval.search.spelling import NearWord, correct, is_certain_slip, small_word_meant, suggest
+from retrieval.search.vocabulary import edit_distances
 
 WORDS = {
     "heavy": 4, "pump": 60, "warranty": 9, "hospital": 5, "contract": 8, "warehouse": 7, "maximum": 6, "price": 9,

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.profile_json import changes, from_json, to_json
-from retrieval.profile_settings import LARGEST_WEIGHT, SETTINGS, ImproperProfile, ProfileSettings
+from retrieval.profile_settings import (
+    LARGEST_WEIGHT,
+    SETTINGS,
+    ImproperProfile,
+    ProfileSettings,
+    changes,
+    from_json,
+    to_json,
+)
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 weights = st.builds(

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.pruning import LARGEST_FORMULA, ROUNDING, Term, candidates, rarest
+from retrieval.search.lexical_query import LARGEST_FORMULA, ROUNDING, Term, candidates, rarest
 
 BOUNDS = st.floats(min_value=0.01, max_value=30)
 TERMS = st.lists(st.tuples(BOUNDS, st.booleans()), min_size=1, max_size=6).map(

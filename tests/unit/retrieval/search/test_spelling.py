@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.near_spelling import allowed_edits, edit_distances, similarity
+from retrieval.search.vocabulary import allowed_edits, edit_distances, similarity
 
 WORDS = st.text(alphabet="abcé", min_size=1, max_size=9)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.tables.cells import read_boolean, read_date, read_quantity, type_column, uses_decimal_commas
+from retrieval.tables.table_reading import read_boolean, read_date, read_quantity, type_column, uses_decimal_commas
 
 
 @pytest.mark.parametrize(

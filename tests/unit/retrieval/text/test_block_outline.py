@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
-from retrieval.text.finding import find_blocks
+from retrieval.text.blocks import find_blocks
 
 STEPS = """Do this:
 

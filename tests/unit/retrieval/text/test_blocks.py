@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrieval.documents.extraction import extract
 from retrieval.text.block import Block, BlockKind, from_rows, rows_touching
-from retrieval.text.finding import find_blocks
+from retrieval.text.blocks import find_blocks
 
 
 def blocks_of(source: str, filename: str = "a.md") -> tuple[str, list[Block]]:

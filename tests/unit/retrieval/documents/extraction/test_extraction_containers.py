@@ -16,7 +16,7 @@ from retrieval.documents.extraction.archive import clean_name
 from retrieval.documents.extraction.mail import extract_outlook_mail
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import tell
+from retrieval.models.document import left_out_sentences
 from retrieval.text.extracted import LeftOut
 
 MakeZip = Callable[[dict[str, bytes]], bytes]
@@ -50,7 +50,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members() -
     assert extracted.members[0].data == NOTES
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
     assert (
-        tell((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Left out, because damaged or of a format that is not read: broken.docx."
     )
 

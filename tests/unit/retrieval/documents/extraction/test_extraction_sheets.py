@@ -12,7 +12,7 @@ import pytest
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.sheets import Cell, Sheet, show_value, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import tell
+from retrieval.models.document import left_out_sentences
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.chunking import chunk
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
@@ -97,7 +97,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
     workbook["Prices"]["D6"] = "=SUM(D4:D5)"
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
-    assert tell((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
+    assert left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
         "Hidden sheets were not read: Salaries. "
         "1 formula has no value in the file: open it in its program, save it and upload it."
     )
@@ -188,7 +188,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip: Callable[[dict[st
     extracted = extract(data, "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
     assert (
-        tell((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Hidden sheets were not read: Old."
     )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))

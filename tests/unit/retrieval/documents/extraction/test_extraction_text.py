@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.documents.extraction import ExtractedText, extract
-from retrieval.text.titles import derive_title, plain_title
+from retrieval.text.extracted import derive_title, plain_title
 
 
 def outline(extracted: ExtractedText) -> list[tuple[int, str, str]]:

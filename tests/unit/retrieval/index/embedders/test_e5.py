@@ -15,10 +15,9 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.index.embedders import e5, model_cache
-from retrieval.index.embedders.e5 import MultilingualE5, find_weights
-from retrieval.index.embedders.four_bit_file import FourBitFile
-from retrieval.index.embedders.sentencepiece_file import read_sentencepiece
+from retrieval.index.embedders import e5, onnx
+from retrieval.index.embedders.e5 import FourBitFile, MultilingualE5, find_weights
+from retrieval.index.embedders.tokenizer import read_sentencepiece
 from tests.support.cross_encoders import reference_hidden
 from tests.support.embedders import unit
 
@@ -259,7 +258,7 @@ def test_a_conversion_killed_half_way_leaves_nothing_taken_for_complete(
     assert cached(tmp_path) == {partials[0].name}
     np.testing.assert_array_equal(MultilingualE5(tmp_path).embed_query("hello"), expected)
     assert partials[0].exists(), "a conversion that may still run was swept away"
-    hour_ago = time.time() - model_cache.ABANDONED_AFTER_SECONDS - 100
+    hour_ago = time.time() - onnx.ABANDONED_AFTER_SECONDS - 100
     os.utime(partials[0], (hour_ago, hour_ago))
     embedder_again = MultilingualE5(tmp_path)
     embedder_again.graph_path.unlink()

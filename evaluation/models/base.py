@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.infrastructure.jobs import Job
+
+
+def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
+    """Who did something; empty once the account is deleted."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
+    )
+
+
+class EvaluationJob(Job):
+    """A job of evaluation: QUEUED until a worker leases it, then RUNNING."""
+
+    QUEUED = WAITING = "queued"
+    RUNNING = "running"
+    FAILED = "failed"
+
+    # A concrete job declares it again, with the choices that are its own.
+    status = models.CharField(_("status"), max_length=10, default=QUEUED)
+    created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status not in (self.QUEUED, self.RUNNING)
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        return super().end(status, error, finished_at=timezone.now(), **values)
+
+
+def running_is_leased(name: str) -> models.CheckConstraint:
+    """The constraint that a row has a lease if, and only if, a worker is busy with it."""
+    return models.CheckConstraint(
+        condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name
+    )

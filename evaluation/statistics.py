@@ -1,0 +1,267 @@
+"""Means with their intervals, losses beyond chance, percentiles, and measures of rankings. PURE."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+import numpy as np
+
+# How good a ranking is. PURE.
+#
+# A ranking is the identifiers of documents, best first, each at most once. Judgements give each judged document a
+# grade; a document is relevant when its grade is above 0, and one without a judgement counts as not relevant. Every
+# metric lies in [0, 1], is better when higher, and is 0 for an empty ranking and for a query without a relevant
+# document.
+
+Identifier = TypeVar("Identifier", bound=Hashable)
+
+# What recall@50 needs of each search.
+TOP_K = 50
+
+
+def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Discounted gain of the first ``k`` over that of the best possible first ``k``, the judged documents by grade.
+
+    The gain is the grade itself, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; a grade
+    below 0 gains nothing. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in
+    the best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
+
+    Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    """
+    head = _head(ranking, k)
+    best = _discounted(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
+    return _discounted([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
+
+
+def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 when a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    return float(any(grades.get(document, 0) > 0 for document in _head(ranking, k)))
+
+
+def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Share of all relevant documents that are among the first ``k``; below 1 for more than ``k`` of them.
+
+    Raises: as :func:`ndcg`.
+    """
+    relevant = sum(grade > 0 for grade in grades.values())
+    found = sum(grades.get(document, 0) > 0 for document in _head(ranking, k))
+    return found / relevant if relevant else 0.0
+
+
+def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 / rank of the first relevant document, 0 when none is among the first ``k``; its mean over queries is MRR@k.
+
+    Raises: as :func:`ndcg`.
+
+    Source: Voorhees, "The TREC-8 Question Answering Track Report", TREC 1999.
+    """
+    for rank, document in enumerate(_head(ranking, k), start=1):
+        if grades.get(document, 0) > 0:
+            return 1.0 / rank
+    return 0.0
+
+
+def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
+    if k < 1:
+        raise ValueError(f"A ranking is cut at 1 or later, not at {k}.")
+    head = ranking[:k]
+    if len(set(head)) != len(head):
+        raise ValueError("A document is ranked twice.")
+    return head
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
+    "ndcg@10": lambda ranking, grades: ndcg(ranking, grades, 10),
+    "hit@10": lambda ranking, grades: hit(ranking, grades, 10),
+    "recall@50": lambda ranking, grades: recall(ranking, grades, 50),
+    "mrr@10": lambda ranking, grades: reciprocal_rank(ranking, grades, 10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An expected passage among the passages that there are now.
+
+    ``chunk_ids`` are those that hold its words. A ``whole`` document is found with any of its passages. What has no
+    ``document_id``, or is not whole and has no chunk, is gone: it can never be found.
+    """
+
+    key: int
+    grade: int
+    document_id: int | None
+    chunk_ids: frozenset[int] = frozenset()
+    whole: bool = False
+
+    @property
+    def is_resolved(self) -> bool:
+        return self.document_id is not None and (self.whole or bool(self.chunk_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRanking:
+    """A ranking as `evaluation.statistics` takes it and the rank of each expectation in it, None where it is absent."""
+
+    ranking: tuple[str, ...]
+    grades: dict[str, int]
+    ranks: dict[int, int | None]
+
+
+def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
+    """The (chunk id, document id) pairs that were ``found``, best first, as units that each appear once.
+
+    Chunks that hold the same expected passage are one unit, which stands where the best of them does, and so are
+    expected passages that share a chunk, or a document expected whole. Where only whole documents are expected,
+    documents are ranked, each by its best chunk, as BEIR's figures assume. What is gone counts among the grades: not to
+    find it is a loss.
+    """
+    unit_of_chunk: dict[int, str] = {}
+    unit_of_document: dict[int, str] = {}
+    unit_of_key: dict[int, str] = {}
+    grades: dict[str, int] = {}
+    # Whole documents first: a passage of one of them is found with it, and it with the passage.
+    for one in sorted(expectations, key=lambda one: not one.whole):
+        unit = f"expected {one.key}"
+        if not one.is_resolved:
+            pass
+        elif one.whole and one.document_id is not None:
+            unit = unit_of_document.setdefault(one.document_id, unit)
+        elif one.document_id in unit_of_document:
+            unit = unit_of_document[one.document_id]
+        else:
+            unit = next((unit_of_chunk[chunk] for chunk in sorted(one.chunk_ids) if chunk in unit_of_chunk), unit)
+            for chunk in one.chunk_ids:
+                unit_of_chunk.setdefault(chunk, unit)
+        unit_of_key[one.key] = unit
+        grades[unit] = max(one.grade, grades.get(unit, 0))
+    by_document = all(one.whole for one in expectations)
+    ranking: dict[str, None] = {}
+    for chunk, document in found:
+        other = f"document {document}" if by_document else f"chunk {chunk}"
+        ranking.setdefault(unit_of_chunk.get(chunk) or unit_of_document.get(document, other))
+    rank_of_unit = {unit: rank for rank, unit in enumerate(ranking, start=1)}
+    ranks = {key: rank_of_unit.get(unit) for key, unit in unit_of_key.items()}
+    return JudgedRanking(tuple(ranking), grades, ranks)
+
+
+RESAMPLES = 2000
+# Values of several samples of a bootstrap, which are drawn together: 8 MB.
+DRAWN_AT_ONCE = 1_000_000
+SEED = 20_000
+# 1,024 combinations of signs.
+EXACT_FLIPS = 10
+_TAILS_PERCENT = (2.5, 97.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over queries, and the bounds that hold it with 95 % confidence. All three agree for a single query."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f} {self.high:.3f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    p50: float
+    p95: float
+
+
+def bootstrap(
+    estimate: float,
+    resample: Callable[[np.random.Generator], float | None],
+    *,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """The estimate with the percentile bootstrap's 95 % interval.
+
+    ``resample`` draws a sample and returns its figure; samples for which it returns None are left out. The seed is
+    fixed, so the same values give the same interval.
+
+    Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+    """
+    random = np.random.default_rng(SEED)
+    return _interval(estimate, [figure for _ in range(resamples) if (figure := resample(random)) is not None])
+
+
+def _interval(estimate: float, figures: Sequence[float]) -> Interval:
+    low, high = np.percentile(figures, _TAILS_PERCENT)
+    return Interval(estimate, float(low), float(high))
+
+
+def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
+    """The mean of one value a query, with its 95 % interval over queries. Raises: ValueError when there is no value."""
+    sample = np.asarray(values, dtype=np.float64)
+    if not sample.size:
+        raise ValueError("A mean needs at least one query.")
+    random = np.random.default_rng(SEED)
+    rows = max(1, DRAWN_AT_ONCE // sample.size)
+    figures: list[float] = []
+    while len(figures) < resamples:
+        drawn = random.integers(0, sample.size, (min(rows, resamples - len(figures)), sample.size))
+        figures += sample[drawn].mean(axis=1).tolist()
+    return _interval(float(sample.mean()), figures)
+
+
+def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
+    """The chance of a mean as low as this, were each difference as likely to have the other sign; as a mid-p value.
+
+    Lower means count whole and equal ones one half: where questions are found or not, many means are equal, and to
+    count these whole would let most losses pass. At least 1 / 2^(n+1) for n differences that are not 0, so few of them
+    never make a loss beyond chance, as they may in a bootstrap: drawn from one value alone, its mean does not vary. 1
+    without any. Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips.
+
+    Source: Smucker, Allan and Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval
+    Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions",
+    Journal of the American Statistical Association 1961 (the mid-p value).
+    """
+    sample = np.asarray([value for value in differences if value], dtype=np.float64)
+    if not sample.size:
+        return 1.0
+    if sample.size <= EXACT_FLIPS:
+        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=sample.size)))
+    else:
+        signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
+    flipped, seen = signs @ sample, sample.sum()
+    # Equal sums of the same numbers, added in another order, may differ in their last digits.
+    equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)
+    return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
+
+
+def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
+    """Whether a paired difference is a loss of more than ``allowed``, beyond chance.
+
+    Its whole 95 % ``interval`` lies below, and the ``differences`` of the queries, which may leave out those of 0, have
+    a `chance_of_loss` of no more than such an interval leaves on one side: the interval of a handful of queries is too
+    narrow.
+    """
+    return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that ``percent`` of them, 0 to 100, do not exceed, interpolated. Raises: ValueError for none."""
+    sample = np.asarray(values, dtype=np.float64)
+    if not sample.size:
+        raise ValueError("A percentile needs at least one value.")
+    return float(np.percentile(sample, percent))
+
+
+def percentiles(values: Sequence[float]) -> Percentiles:
+    """Raises: ValueError for no values."""
+    return Percentiles(percentile(values, 50), percentile(values, 95))
+
+
+def rounded(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
+    """The figures as JSON objects show them."""
+    return {name: round(value, digits) for name, value in asdict(figures).items()}

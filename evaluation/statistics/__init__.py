@@ -1,1 +1,0 @@
-"""How good rankings are, and how sure a figure is. PURE."""

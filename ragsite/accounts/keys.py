@@ -1,0 +1,167 @@
+"""API keys: issued, recognised, and limited in rate. A key is shown to its owner once; the site keeps its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.crypto import get_random_string
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from ragsite.accounts import sign_in_limits
+from ragsite.accounts.claims import is_forgotten
+from ragsite.accounts.sign_in import refuse
+from ragsite.models import ApiKey
+from retrieval.api.throttling import CountedTogether
+from retrieval.key_limits import KeyLimits, Scope, set_limits
+from retrieval.models import Collection
+
+PREFIX = "rs_"
+PUBLIC_CHARACTERS = 8
+# Of 62 letters and digits: 256 random bits.
+SECRET_CHARACTERS = 43
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key and its secret, which is shown only once."""
+
+    key: ApiKey
+    secret: str
+
+
+def digest_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@transaction.atomic
+def issue_key(
+    user: Any,
+    name: str,
+    scopes: Iterable[Scope],
+    *,
+    collections: Iterable[Collection] | None = None,
+    expires_at: datetime | None = None,
+    rate: str = "",
+) -> IssuedKey:
+    """A new key of ``user``. With ``collections`` it is limited to those of them that the user may read."""
+    key = ApiKey(
+        user=user,
+        name=name,
+        scopes=sorted(scopes),
+        is_limited=collections is not None,
+        expires_at=expires_at,
+        rate=rate,
+    )
+    secret = give_secret(key)
+    key.save()
+    if collections is not None:
+        key.collections.set(collections)
+    return IssuedKey(key, secret)
+
+
+def give_secret(key: ApiKey) -> str:
+    """Set the identifier and digest of an unsaved key. Returns its secret."""
+    key.public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
+    secret = f"{key.public_id}_{get_random_string(SECRET_CHARACTERS)}"
+    key.digest = digest_of(secret)
+    return secret
+
+
+# The time of the last use is written when the stored one is older than this.
+LAST_USE_KEPT_FOR = timedelta(minutes=1)
+
+
+class KeyAuthentication(BaseAuthentication):
+    """The user whose key is sent as `Authorization: Bearer KEY`, or `Token KEY`, with the key's limits upon them."""
+
+    def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
+        scheme, _space, secret = get_authorization_header(request).decode("latin-1").strip().partition(" ")
+        if scheme.lower() not in ("bearer", "token"):
+            return None
+        return self.authenticate_key(request, secret.strip())
+
+    def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
+        """The user and the key. Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an
+        inactive user; Throttled, before the lookup, if the address sent too many such keys.
+        """
+        caller = sign_in_limits.caller_of(request, secret, is_name=False)
+        allowance = sign_in_limits.token_allowance(caller)
+        refuse(request, allowance.wait_seconds, "tokens")
+        key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
+        refusal = "This API key is not known." if key is None else _refusal(key)
+        if key is None or refusal:
+            sign_in_limits.count_token_failure(caller)
+            raise AuthenticationFailed(refusal)
+        if not allowance.is_clean:
+            sign_in_limits.count_success(caller, with_failures=False)
+        _note_use(key)
+        set_limits(key.user, key.limits())
+        return key.user, key
+
+    def limits_now(self, public_id: str) -> KeyLimits | None:
+        """The present limits of a key; None if it is refused by now."""
+        key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
+        return None if key is None or _refusal(key) else key.limits()
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def _refusal(key: ApiKey) -> str:
+    """Why the key is refused; empty if it is accepted."""
+    if key.revoked_at is not None:
+        return "This API key was revoked."
+    if key.is_expired:
+        return "This API key has expired."
+    if not key.user.is_active:
+        return "The account of this API key is not active."
+    if is_forgotten(key.user):
+        return "The account of this API key has not signed in for long: its owner must sign in with the provider."
+    return ""
+
+
+def _note_use(key: ApiKey) -> None:
+    now = timezone.now()
+    long_ago = now - LAST_USE_KEPT_FOR
+    if key.last_used_at is None or key.last_used_at < long_ago:
+        unnoted = ApiKey.objects.filter(Q(last_used_at=None) | Q(last_used_at__lt=long_ago), pk=key.pk)
+        unnoted.update(last_used_at=now)
+
+
+class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = KeyAuthentication
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+class KeyRateThrottle(CountedTogether):
+    """The key's own rate, in addition to the limits for every account."""
+
+    cache_format = "throttle_key_%(ident)s"
+
+    def __init__(self) -> None:
+        """The rate is known when the request is."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        key = request.auth
+        if not isinstance(key, ApiKey) or not key.rate:
+            return True
+        self.rate = key.rate
+        self.num_requests, self.duration = self.parse_rate(key.rate)
+        return super().allow_request(request, view)
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        assert isinstance(request.auth, ApiKey)
+        return self.cache_format % {"ident": request.auth.pk}

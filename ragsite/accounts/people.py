@@ -1,0 +1,209 @@
+"""A person's data: all that the site keeps, as JSON; and its erasure, with what remains without the name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.core.management.base import CommandError
+from django.db import transaction
+from django.db.models import Model, Q
+from django.http import JsonResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.conversations.rights import withheld_from, withheld_message
+from chat.models import Answer, Conversation, QuestionBudget
+from evaluation.models import EvaluationQuestion
+from ragsite.accounts.claims import is_last_local_administrator
+from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
+from ragsite.operations.audit_log import as_json, person_of, record
+
+# All that the site keeps about a person, as JSON.
+
+
+def person_file(user: Any, name: str) -> JsonResponse:
+    """All that is kept about the person, as a file to download; the audit log records it."""
+    record("person.exported", user)
+    response = JsonResponse(person_as_json(user), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def person_as_json(user: Any) -> dict[str, Any]:
+    entries = AuditEntry.objects.filter(Q(actor__user_id=user.pk) | Q(object_person__user_id=user.pk))
+    conversations = Conversation.objects.filter(owner=user).order_by("created_at").prefetch_related("answers__feedback")
+    return {
+        "account": {
+            "id": user.pk,
+            "name": user.get_username(),
+            "first_name": user.first_name,
+            "last_name": user.last_name,
+            "email": user.email,
+            "joined": user.date_joined.isoformat(),
+            "last_sign_in": user.last_login.isoformat() if user.last_login else None,
+            "is_active": user.is_active,
+            "is_staff": user.is_staff,
+            "is_superuser": user.is_superuser,
+            "groups": sorted(group.name for group in user.groups.all()),
+        },
+        "email_addresses": list(
+            EmailAddress.objects.filter(user=user).order_by("pk").values("email", "verified", "primary")
+        ),
+        "single_sign_on": list(
+            SocialAccount.objects.filter(user=user).order_by("pk").values("provider", "uid", "extra_data")
+        ),
+        "second_factors": _rows(Authenticator, user, "type"),
+        "api_keys": [_key(key) for key in ApiKey.objects.filter(user=user).order_by("pk")],
+        "conversations": [_conversation(conversation, user) for conversation in conversations],
+        "audit_log": [_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")],
+    }
+
+
+def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
+    """An entry about the person, without the names of others and of documents."""
+    told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
+    if entry.actor is None or entry.actor.user_id != user.pk:
+        told |= {"actor": None, "address": None, "key": None}
+    return told
+
+
+def _rows(model: type[Model], user: Any, *names: str) -> list[dict[str, Any]]:
+    return list(model._default_manager.filter(user=user).order_by("pk").values(*names))
+
+
+def _key(key: ApiKey) -> dict[str, Any]:
+    times = {"expires": key.expires_at, "last_used": key.last_used_at, "revoked": key.revoked_at}
+    return {
+        "name": key.name,
+        "begins_with": key.public_id,
+        "scopes": key.scopes,
+        "created": key.created_at.isoformat(),
+        **{name: time.isoformat() if time else None for name, time in times.items()},
+    }
+
+
+def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
+    answers = list(conversation.answers.all())
+    withheld = withheld_from(user, answers)
+    return {
+        "id": str(conversation.pk),
+        "title": withheld_message() if withheld else conversation.title,
+        "started": conversation.created_at.isoformat(),
+        "is_shared": conversation.share_token is not None,
+        "answers": [_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
+    }
+
+
+def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+    """Without the text if the person may no longer read the documents that it came from."""
+    feedback = getattr(answer, "feedback", None)
+    return {
+        "id": str(answer.pk),
+        "asked": answer.created_at.isoformat(),
+        "question": answer.question,
+        "answer": withheld_message() if is_withheld else answer.text,
+        "feedback": {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment}
+        if feedback is not None
+        else None,
+    }
+
+
+def find_person(name: str) -> Any:
+    """The user of that name, for a command. Raises: CommandError."""
+    user = get_user_model()._default_manager.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"There is no account named {name}.")
+    return user
+
+
+class LastAdministrator(Exception):
+    """This is the last account that may administer the site."""
+
+    def __init__(self) -> None:
+        super().__init__(_("This is the last account that may administer the site: make another one first."))
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """How many rows are deleted with a person, and how many remain without the name."""
+
+    conversations: int
+    answers: int
+    keys: int
+    audit_entries: int
+    evaluation_questions: int
+
+    def deleted(self) -> list[str]:
+        return [
+            _("The account, with its groups, permissions and sessions."),
+            _("Conversations: %d.") % self.conversations,
+            _("Questions, with their answers and feedback: %d.") % self.answers,
+            _("API keys: %d.") % self.keys,
+        ]
+
+    def remaining(self) -> list[str]:
+        return [
+            _("Entries of the audit log: %d, with a pseudonym instead of the name.") % self.audit_entries,
+            _("Questions in evaluation sets: %d, without the name.") % self.evaluation_questions,
+            _("Documents, drafts, settings and evaluations that the person made, without the name."),
+            _("Earlier backups, until they are deleted."),
+        ]
+
+
+def preview_erasure(user: Any) -> Erasure:
+    return Erasure(
+        conversations=Conversation.objects.filter(owner=user).count(),
+        answers=Answer.objects.filter(conversation__owner=user).count(),
+        keys=ApiKey.objects.filter(user=user).count(),
+        audit_entries=AuditEntry.objects.filter(Q(actor__user_id=user.pk) | Q(object_person__user_id=user.pk)).count(),
+        evaluation_questions=EvaluationQuestion.objects.filter(answer__conversation__owner=user).count(),
+    )
+
+
+@transaction.atomic
+def erase_person(user: Any) -> Erasure:
+    """Delete the account and personal data, and replace the name in the audit log. Returns the counts.
+
+    Raises: LastAdministrator.
+    """
+    users = get_user_model()._default_manager
+    # Locked, so that two administrators cannot erase each other at the same time.
+    administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
+    if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
+        raise LastAdministrator
+    erasure = preview_erasure(user)
+    user_id = user.pk
+    invited = Q(accepted_by=user)
+    if user.email:
+        invited |= Q(email__iexact=user.email)
+    Invitation.objects.filter(invited).delete()
+    person = person_of(user)
+    assert person is not None
+    pseudonym = f"erased-{person.pk}"
+    record("person.erased", user, conversations=erasure.conversations, keys=erasure.keys)
+    _delete_sessions(user_id)
+    content_type = ContentType.objects.get_for_model(users.model)
+    LogEntry.objects.filter(content_type=content_type, object_id=str(user_id)).update(object_repr=pseudonym)
+    of_person = ContentType.objects.get_for_models(Invitation, SocialAccount, QuestionBudget, Conversation, Answer)
+    about = Q(object_repr__icontains=user.get_username())
+    if user.email:
+        about |= Q(object_repr__icontains=user.email)
+    LogEntry.objects.filter(about, content_type__in=of_person.values()).update(object_repr=pseudonym)
+    LogEntry.objects.filter(change_message__contains=f'"{user.get_username()}: ').update(change_message="")
+    user.delete()
+    AuditPerson.objects.filter(pk=person.pk).update(name=pseudonym, user_id=None)
+    return erasure
+
+
+def _delete_sessions(user_id: int) -> None:
+    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+        if session.get_decoded().get(SESSION_KEY) == str(user_id):
+            session.delete()

@@ -1,0 +1,221 @@
+"""Signing in: passwords, the directory, second factors and tokens, each within its limits."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.adapter import get_adapter
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from rest_framework import status
+from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.request import Request
+
+from ragsite.accounts import directory, sign_in_limits
+from ragsite.accounts.directory import AccountRefused, account_of, is_directory_asked
+from retrieval.infrastructure.record import tell
+
+logger = logging.getLogger(__name__)
+
+# The HTTP status of a sign-in form that was refused by a limit.
+
+
+@sync_and_async_middleware
+def refused_sign_ins(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Sets status and Retry-After as `ragsite.accounts.sign_in.refuse` asks: the form alone would be shown with 200."""
+    if iscoroutinefunction(get_response):
+
+        async def respond_async(request: HttpRequest) -> HttpResponseBase:
+            return _with_status(request, await get_response(request))
+
+        return markcoroutinefunction(respond_async)
+
+    return lambda request: _with_status(request, get_response(request))
+
+
+def _with_status(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    refusal = getattr(request, "sign_in_refusal", None)
+    if refusal is not None:
+        response.status_code, wait_seconds = refusal
+        response["Retry-After"] = str(wait_seconds)
+    return response
+
+
+BUSY_SECONDS = 2
+DIRECTORY_FAILED_SECONDS = 30
+
+
+class SignInBusy(Throttled):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_code = "busy"
+
+
+class LimitedBackend(ModelBackend):
+    """Django's backend with limits. A sign-in over a limit is refused before the password is hashed.
+
+    A wrong password raises PermissionDenied, because the next backend in the settings, which is kept for old sessions,
+    would hash it again.
+    """
+
+    def authenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> Any:
+        """The user. Raises: PermissionDenied for wrong credentials; Throttled or ValidationError over a limit."""
+        username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
+        if username is None or password is None:
+            return None
+        typed, username = username, _username_of(username)
+        caller = sign_in_limits.caller_of(request, username) if request is not None else None
+        is_known = False
+        if caller is not None:
+            allowance = sign_in_limits.password_allowance(caller)
+            is_known = allowance.is_known
+            refuse(request, allowance.wait_seconds, "failures")
+            refuse(request, sign_in_limits.account_wait(caller), "account")
+        is_directorys = is_directory_asked(username)
+        is_clean = True
+        try:
+            with directory.slot() if is_directorys else sign_in_limits.hashing_slot(is_known=is_known):
+                if caller is not None:
+                    # The caller may have reached the limit while waiting for the slot.
+                    allowance = sign_in_limits.password_allowance(caller)
+                    refuse(request, allowance.wait_seconds, "failures")
+                    is_clean = allowance.is_clean
+                if is_directorys:
+                    user, caller = _ask_directory(request, typed, password, caller)
+                else:
+                    user = super().authenticate(request, username=username, password=password)
+                    if user is not None and not may_use_password(user):
+                        user = None
+                if caller is not None and user is None:
+                    sign_in_limits.count_failure(caller)
+        except sign_in_limits.HashingBusy:
+            sign_in_limits.REFUSALS.labels(reason="busy").inc()
+            if caller is not None and not is_known:
+                sign_in_limits.count_busy(caller)
+            sentence = _("Too many people are signing in at this moment. Please try again.")
+            _raise_unavailable(request, sentence, BUSY_SECONDS)
+        if user is None:
+            raise PermissionDenied
+        # allauth's pages ask for the second factor next; programs and the admin's page cannot.
+        if not getattr(request, "stages_follow", False) and not is_password_enough(user):
+            _refuse_password_alone(request)
+        if caller is not None and not is_clean:
+            sign_in_limits.count_success(caller)
+        if isinstance(request, Request):
+            # HTTP Basic begins no session, so no signal of Django is sent.
+            tell("sign_in.basic", user)
+        return user
+
+    async def aauthenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> Any:
+        return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
+
+
+def describe_wait(wait_seconds: int) -> str:
+    minutes = math.ceil(wait_seconds / 60)
+    sentence = ngettext(
+        "Too many failed attempts to sign in. Please try again in %(minutes)d minute.",
+        "Too many failed attempts to sign in. Please try again in %(minutes)d minutes.",
+        minutes,
+    )
+    return sentence % {"minutes": minutes}
+
+
+def may_use_password(user: Any) -> bool:
+    """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
+    return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
+
+
+def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
+    return bool(get_adapter().is_mfa_enabled(user))
+
+
+def is_missing(user: Any) -> bool:
+    """Whether this member of the staff must set up a second factor before the admin opens."""
+    return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
+
+
+def is_password_enough(user: AbstractBaseUser) -> bool:
+    """Whether the right password alone proves who signs in: no second factor, and no address left to confirm."""
+    return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
+
+
+def _username_of(name: str) -> str:
+    """The username of the account whose name or e-mail address this is, so that failures with both count as one."""
+    users = get_user_model()._default_manager
+    if "@" not in name or "\0" in name or users.filter(username=name).exists():
+        return name
+    found = users.filter(email__iexact=name).values_list("username", flat=True)[:2]
+    return found[0] if len(found) == 1 else name
+
+
+def _refuse_password_alone(request: Any) -> NoReturn:
+    sentence = _("This account needs more than a password: sign in at the site's own page.")
+    if isinstance(request, Request):
+        raise AuthenticationFailed(sentence)
+    raise ValidationError(sentence)
+
+
+def refuse(request: Any, wait_seconds: int, reason: str) -> None:
+    """Raises: Throttled or ValidationError when the caller must wait."""
+    if not wait_seconds:
+        return
+    sign_in_limits.REFUSALS.labels(reason=reason).inc()
+    if isinstance(request, Request):
+        raise Throttled(wait_seconds, _("Too many failed attempts to sign in."))
+    # The form shows the sentence, and the middleware gives the page its status.
+    request.sign_in_refusal = (status.HTTP_429_TOO_MANY_REQUESTS, wait_seconds)
+    raise ValidationError(describe_wait(wait_seconds))
+
+
+def _raise_unavailable(request: Any, sentence: str, wait_seconds: int) -> NoReturn:
+    if isinstance(request, Request):
+        raise SignInBusy(wait_seconds, sentence)
+    if request is not None:
+        request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, wait_seconds)
+    raise ValidationError(sentence)
+
+
+def _ask_directory(
+    request: Any, name: str, password: str, caller: sign_in_limits.Caller | None
+) -> tuple[Any, sign_in_limits.Caller | None]:
+    """The user, or None; and the caller by the directory's own spelling of the name, which has several."""
+    try:
+        person = directory.find(name) if password else None
+        if person is not None and caller is not None and person.name.casefold() != caller.secret:
+            caller = sign_in_limits.caller_of(request, person.name)
+            refuse(request, sign_in_limits.password_allowance(caller).wait_seconds, "failures")
+            refuse(request, sign_in_limits.account_wait(caller), "account")
+        if person is None or not directory.is_password_right(person, password):
+            return None, caller
+        return account_of(person), caller
+    except directory.DirectoryFailed as error:
+        logger.error("The LDAP directory could not be asked: %s", error)
+        sign_in_limits.REFUSALS.labels(reason="directory").inc()
+        sentence = _("The directory that knows your password does not answer at this moment. Please try again later.")
+        _raise_unavailable(request, sentence, DIRECTORY_FAILED_SECONDS)
+    except AccountRefused as refusal:
+        logger.warning("Refused to sign in by LDAP: %s.", refusal)
+        _refuse_account(request)
+
+
+def _refuse_account(request: Any) -> NoReturn:
+    """The sentence does not say why, because the reason may tell of other accounts; the log does."""
+    sentence = _("This site does not let this account in this way. Ask an administrator: the log of the site says why.")
+    if isinstance(request, Request):
+        raise AuthenticationFailed(sentence)
+    raise ValidationError(sentence)

@@ -1,0 +1,149 @@
+"""The active embedder: the one whose vectors are searched, and the vectors that it makes of questions and passages."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from retrieval import conf
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.index.vector_index import create_index
+from retrieval.infrastructure.database import fetch
+from retrieval.infrastructure.metrics import QUERY_ENCODINGS
+from retrieval.infrastructure.recent import Recent
+from retrieval.models import Embedder
+
+if TYPE_CHECKING:
+    from retrieval.protocols import TextEmbedder
+    from retrieval.types import Vectors
+
+logger = logging.getLogger(__name__)
+
+# Questions and passages turned into vectors by the configured embedder; each question once.
+
+QUERIES_KEPT = 256
+"""Of the questions encoded last."""
+
+
+def encode_query(text: str) -> Vectors:
+    """The question's unit vector by the configured embedder, from memory when it was asked a short while ago.
+
+    One that is being encoded, for this search or for another, is waited for. Raises: EmbeddingFailed.
+    """
+    embedder = conf.embedder()
+    key = (embedder.name, text)
+    known = _queries.get(key)
+    if known is not None:
+        QUERY_ENCODINGS.labels(source="memory").inc()
+        return known
+    running = _running.get(key)
+    return _encode(embedder, text) if running is None else running.result()
+
+
+def encode_ahead(text: str) -> None:
+    """Begin to encode what is about to be searched, while its words are looked up.
+
+    Only by an embedder of this process: a server would be asked, and paid, for a question that may be reworded yet.
+    """
+    embedder = conf.embedder()
+    key = (embedder.name, text)
+    if key in _running or _queries.get(key) is not None or not embedder.is_local:
+        return
+    _running[key] = running = _threads.submit(_encode, embedder, text)
+    running.add_done_callback(lambda _: _running.pop(key, None))
+
+
+def _encode(embedder: TextEmbedder, text: str) -> Vectors:
+    QUERY_ENCODINGS.labels(source="embedder").inc()
+    fresh = embedder.embed_query(text)
+    _queries.put((embedder.name, text), fresh)
+    return fresh
+
+
+_queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
+# By embedder and text. Not the retrievers' threads: these wait for an encoding, and would wait for themselves.
+_running: dict[tuple[str, str], Future[Vectors]] = {}
+_threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="question")
+forget_queries = _queries.clear
+
+# Embedders that this process has searched while they were in service, by name; True since another one is.
+_served: dict[str, bool] = {}
+
+
+def active_embedder() -> Embedder:
+    """The row of the embedder that is searched, made (with its index) at first use.
+
+    Raises: ImproperEmbedder when the configured one differs from the one whose vectors are stored.
+    """
+    configured = conf.embedder()
+    active = _stored()
+    if active is None:
+        with transaction.atomic():
+            active, _ = Embedder.objects.get_or_create(
+                name=configured.name, defaults={"dimension": configured.dimension, "is_active": True}
+            )
+            if not active.is_active:
+                active.is_active = True
+                active.save(update_fields=["is_active"])
+            create_index(active)
+    if active.name == configured.name and active.dimension == configured.dimension:
+        _served[active.name] = False
+    else:
+        raise ImproperEmbedder(
+            f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
+            f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
+        )
+    return active
+
+
+def searched_embedder() -> Embedder:
+    """The embedder whose vectors a search of this process compares.
+
+    It is the active one. When `manage.py reembed` has switched to another one, a process that was there before goes on
+    with the vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
+    Raises: ImproperEmbedder, as :func:`active_embedder`.
+    """
+    try:
+        return active_embedder()
+    except ImproperEmbedder:
+        configured = conf.embedder()
+        is_former = _served.get(configured.name)
+        former = _stored("name = %s", configured.name) if is_former is not None else None
+        if former is None:
+            raise
+        if not is_former:
+            logger.warning("Another embedder is in service: this process searches its former vectors. Restart it.")
+            _served[configured.name] = True
+        return former
+
+
+def searches_former(embedder: str) -> bool:
+    """Whether this process goes on with the vectors of an embedder that is not in service any more."""
+    return _served.get(embedder, False)
+
+
+def lags(collections: Sequence[int]) -> bool:
+    """Whether this process searches former vectors, and passages of the collections were read since then."""
+    configured = conf.embedder().name
+    if not searches_former(configured):
+        return False
+    # The newest passage is looked for among all: ids grow, and the index over them is read from its end.
+    ((found,),) = fetch(
+        "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
+        "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
+        "WHERE embedder_id = (SELECT id FROM retrieval_embedder WHERE name = %s)))",
+        [list(collections), configured],
+    )
+    return bool(found)
+
+
+def _stored(condition: str = "is_active", *values: str) -> Embedder | None:
+    """Asked for each search, so without the making of a query set, which takes longer than PostgreSQL does."""
+    columns = ", ".join(str(field.column) for field in Embedder._meta.concrete_fields)
+    rows = fetch(f"SELECT {columns} FROM retrieval_embedder WHERE {condition}", values)
+    return Embedder(*rows[0]) if rows else None

@@ -1,0 +1,220 @@
+"""The database as a search uses it: which server is read, deadlines, commits that do not wait, a lost node.
+
+A search reads from the primary or from a replica; :mod:`retrieval.infrastructure.replicas` chooses. Statements in SQL
+use :data:`connection` from here, models ask :class:`Router`. What is written always goes to the primary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import psycopg
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connections, transaction
+from django.db import connection as db_connection
+from django.db.models import BooleanField, Func
+from django.utils.connection import ConnectionProxy
+from django.utils.translation import gettext as _
+from psycopg.errors import QueryCanceled
+
+from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.infrastructure import deadline
+from retrieval.types import Retriever
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+# Commits that do not wait for the disk, for what a crash of the database server may take back by half a second.
+#
+# Leases, heartbeats, events on their way, notes on what was enqueued: after such a crash they are made anew, or are
+# worth nothing. What a person said, and what an answer says in the end, waits for the disk.
+
+# True. For the condition of an UPDATE that is a transaction of its own, or the first statement of one. Citus takes no
+# such condition on the tables that it distributes: there, `not_waiting`.
+NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
+
+
+class NotWaiting(Func):
+    """As `NOT_WAITING`, in a query set."""
+
+    template = f"({NOT_WAITING})"
+    output_field = BooleanField()
+    conditional = True
+
+
+@contextmanager
+def not_waiting() -> Iterator[None]:
+    """A transaction whose commit does not wait. Within another one, that one's commit does not either."""
+    with transaction.atomic():
+        with db_connection.cursor() as cursor:
+            cursor.execute(f"SELECT {NOT_WAITING}")
+        yield
+
+
+# A node of a distributed database that is away.
+#
+# What lies on it cannot be read, and no statement over all shards is answered: nothing is left out silently. What is
+# on the coordinator alone goes on: signing in, conversations, lists of documents.
+
+
+def is_node_lost(error: BaseException | None) -> bool:
+    """Whether the coordinator told that it could not reach a node. Its message names the node, for the log."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        # The class of connection exceptions; one's own connection, when it is lost, has no state.
+        if (getattr(error, "sqlstate", None) or "").startswith("08"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def outage_message() -> str:
+    """For whoever asked."""
+    return _("A part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """One piece of work that reads from the server ``alias``.
+
+    ``told`` names the server, and why it is no other one, for the explanation of a search; empty on a site without
+    replicas. ``failure`` is the first error of a replica, which its backend notes.
+    """
+
+    alias: str = DEFAULT_DB_ALIAS
+    told: str = ""
+    failure: str = ""
+
+
+def replica_aliases() -> list[str]:
+    """Of the replicas that the settings name, in their order."""
+    return [alias for alias in settings.DATABASES if alias != DEFAULT_DB_ALIAS]
+
+
+_PRIMARY = Reading()
+# Threads that work for a search get it by `retrieval.infrastructure.deadline.submit`.
+_current: ContextVar[Reading] = ContextVar("server", default=_PRIMARY)
+
+
+def current() -> Reading:
+    return _current.get()
+
+
+def is_chosen() -> bool:
+    """Whether a server was chosen for the work at hand."""
+    return _current.get() is not _PRIMARY
+
+
+@contextmanager
+def reading_from(alias: str, told: str = "") -> Iterator[Reading]:
+    reading = Reading(alias, told)
+    token = _current.set(reading)
+    try:
+        yield reading
+    finally:
+        _current.reset(token)
+
+
+class _CurrentConnection(ConnectionProxy):  # type: ignore[type-arg]
+    @property
+    def _alias(self) -> str:
+        return _current.get().alias
+
+
+# As `django.db.connection`, to the server that the work at hand reads from.
+connection = cast("BaseDatabaseWrapper", _CurrentConnection(connections, DEFAULT_DB_ALIAS))
+
+
+class Router:
+    """Models are read from the server of the work at hand, and written to the primary."""
+
+    def db_for_read(self, *_: Any, **__: Any) -> str:
+        return _current.get().alias
+
+    def db_for_write(self, *_: Any, **__: Any) -> str:
+        return DEFAULT_DB_ALIAS
+
+    def allow_relation(self, *_: Any, **__: Any) -> bool:
+        return True
+
+    def allow_migrate(self, db: str, *_: Any, **__: Any) -> bool:
+        return db == DEFAULT_DB_ALIAS
+
+
+def give_connections_back() -> None:
+    """To their pools, if they have one; a transaction keeps its own."""
+    for each in connections.all(initialized_only=True):
+        if not each.in_atomic_block:
+            each.close_if_unusable_or_obsolete()
+
+
+# Statements that every search runs: in PostgreSQL's binary form, prepared once a connection.
+#
+# Django's own cursors put the parameters into the text, so that PostgreSQL parses vectors and lists anew each time,
+# and answer in text, where a vector takes three times as long to read.
+
+
+def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a statement on this thread's connection, within its transaction if it has one.
+
+    Parameters are typed in the statement (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
+    """
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    with (
+        connection.wrap_database_errors,
+        psycopg.Cursor[tuple[Any, ...]](connection.connection) as cursor,
+    ):
+        # The statements are the site's own: only their parameters come from outside.
+        cursor.execute(sql, parameters, prepare=settings.DATABASE_PREPARES_STATEMENTS, binary=True)
+        return cursor.fetchall()
+
+
+# Deadlines for what a question asks of the database.
+
+
+@contextmanager
+def statement_timeout(
+    retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
+
+    Raises: RetrieverFailed for that, and for any other trouble with the database.
+    """
+    seconds = deadline.seconds_left(seconds)
+    if not seconds:
+        raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
+    try:
+        with statements_within(seconds, database_settings or {}):
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
+        if is_node_lost(error):
+            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
+        raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
+    except DatabaseError as error:
+        raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
+
+
+@contextmanager
+def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
+
+    Raises: OperationalError for that.
+    """
+    milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
+    with transaction.atomic(using=current().alias):
+        chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
+        with connection.cursor() as cursor:
+            # Not by `set_config`, which the nodes of a distributed database would not hear of.
+            cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
+        yield

@@ -1,0 +1,286 @@
+"""A row that is its own job: leased, kept alive by a heartbeat, tried again, and freed by the sweep.
+
+No broker can lose or double it: the sweep enqueues what the broker forgot.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, ClassVar, Self, TypeVar
+
+from celery import current_app
+from django.apps import apps
+from django.db import DatabaseError, connection, models, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.dispatch import Signal
+from django.utils.translation import gettext_lazy as _
+from kombu.exceptions import OperationalError
+
+from retrieval.exceptions import LeaseLost
+from retrieval.infrastructure.database import not_waiting
+
+logger = logging.getLogger(__name__)
+
+# The lease: the right to work on a row. One process has it at a time, and loses it when it falls silent.
+#
+# All times of leases are those of the database's clock: the clocks of machines differ.
+
+
+class Leased(models.Model):
+    """A row that one process works on at a time.
+
+    ``lease`` is the random token of the process that may write, ``heartbeat_at`` the time of its last sign of life, and
+    ``attempts`` how often the row was leased. An instance holds the lease that it had when it was loaded.
+    """
+
+    # A process without a heartbeat for this long is taken to be dead.
+    SILENT_AFTER: ClassVar = timedelta(seconds=30)
+
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    lease = models.UUIDField(null=True, blank=True, editable=False)
+    heartbeat_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def is_silent(cls) -> Q:
+        """The condition that a row is leased to a process that is taken to be dead."""
+        return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
+
+    def held(self) -> QuerySet[Self]:
+        """The row while this lease holds; else no row."""
+        return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
+
+    def lock(self) -> Self:
+        """The row as it is now, locked until the transaction ends. Raises: LeaseLost."""
+        row = self.held().select_for_update(of=("self",), no_key=True).first()
+        if row is None:
+            raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
+        return row
+
+    def write(self, **values: Any) -> bool:
+        """Update the row; False, and nothing is written, when the lease was lost."""
+        return bool(self.held().update(**values))
+
+    @property
+    def job_name(self) -> str:
+        """The row in a log message."""
+        return f"{self._meta.verbose_name_raw} {self.pk}"
+
+
+L = TypeVar("L", bound=Leased)
+
+
+def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
+    """The row, if it is among ``rows``, leased to the caller and updated with ``values``.
+
+    None when it is not among them, or leased to a process that is alive. One UPDATE decides: of two callers one
+    succeeds.
+    """
+    lease = take_lease(rows, pk, **values)
+    return rows.filter(lease=lease).first() if lease is not None else None
+
+
+def take_lease(rows: QuerySet[L], pk: object, **values: Any) -> uuid.UUID | None:
+    """As `acquire`, for who knows the row; returns the lease."""
+    lease = uuid.uuid4()
+    is_free = Q(lease=None) | rows.model.is_silent()
+    taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
+    return lease if taken else None
+
+
+def renew_lease(held: QuerySet[Any]) -> int:
+    """Store a heartbeat for these leased rows; returns how many there are still."""
+    return held.update(heartbeat_at=Now())
+
+
+# The heartbeat of a process that works on a leased row.
+
+HEARTBEAT_SECONDS = 5.0
+
+
+@contextmanager
+def heartbeat(job: Leased) -> Iterator[None]:
+    """Renews the lease again and again, from a thread of its own, until the block ends.
+
+    A lease that was lost is not renewed. When the database is away for a moment, the next heartbeat tries again; when
+    it stays away, the lease is lost and another process does the work.
+    """
+    stop = threading.Event()
+    held, name = job.held(), job.job_name
+
+    def beat() -> None:
+        try:
+            while not stop.wait(HEARTBEAT_SECONDS):
+                try:
+                    renew_lease(held)
+                except DatabaseError:
+                    logger.warning("The heartbeat of %s was not stored.", name, exc_info=True)
+                    connection.close()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beat, name=f"heartbeat of {name}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+FIRST_PAUSE = timedelta(seconds=10)
+LONGEST_PAUSE = timedelta(hours=1)
+
+
+class Job(Leased):
+    """A row that a worker has to do something with: WAITING, RUNNING while a worker has its lease, then ended.
+
+    ``retry_at`` is the time before which no worker begins (None: at once), ``enqueued_at`` when the task was last sent
+    (None: not yet). While an attempt is still to come, ``error`` says why the last one failed. A concrete job has the
+    fields ``status`` and ``created_at``.
+    """
+
+    # The name of the Celery task that does the job of the given id.
+    TASK: ClassVar[str]
+    WAITING: ClassVar[Any]
+    RUNNING: ClassVar[str]
+    FAILED: ClassVar[str]
+    MOST_ATTEMPTS: ClassVar = 5
+    INTERRUPTED: ClassVar = "It was interrupted %d times: the worker may run out of memory."
+
+    error = models.TextField(_("error"), blank=True)
+    retry_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
+    enqueued_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def unfinished(cls) -> QuerySet[Self]:
+        """The rows that wait for a worker or that one works on."""
+        return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
+
+    @classmethod
+    def restart_values(cls) -> dict[str, Any]:
+        """The values with which a job begins again. A worker that works on it loses its lease."""
+        return {
+            "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
+        }  # fmt: skip
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self.attempts >= self.MOST_ATTEMPTS
+
+    def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
+        """Release the lease for another attempt after ``pause``, by default longer each time."""
+        if pause is None:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.attempts - 1, 10))
+        values = {"status": self.WAITING, "enqueued_at": None, **values}
+        return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
+
+    def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
+        """As ``postpone``, for a reason that is not the job's own: this attempt does not count."""
+        return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        """Release the lease for good."""
+        return self.write(lease=None, status=status, error=error, retry_at=None, **values)
+
+    def retry(self, error: str) -> None:
+        """Postpone the job; after the last attempt, end it as FAILED and leave it to the admin."""
+        if self.is_last_attempt:
+            logger.warning("%s failed: %s", self.job_name.capitalize(), error)
+            self.end(self.FAILED, error)
+        else:
+            self.postpone(error)
+
+    def interrupt(self) -> None:
+        """Take the lease from a dead worker. A job that kills its workers would do so for ever, and is ended."""
+        if self.is_last_attempt:
+            self.end(self.FAILED, self.INTERRUPTED % self.attempts)
+        else:
+            self.postpone(self.error, timedelta())
+
+
+def is_due(ago: timedelta = timedelta()) -> Q:
+    """The condition that a worker may begin the job, or could have begun it some time ago."""
+    return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)
+
+
+def enqueue(model: type[Job], ids: Iterable[int]) -> int:
+    """Send the task of each job; returns how many were sent. What the broker does not take, the sweep sends later."""
+    sent = 0
+    for pk in ids:
+        started = time.monotonic()
+        try:
+            send(model.TASK, pk)
+        except OperationalError as error:
+            logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
+            break
+        sent += 1
+        # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
+        with not_waiting():
+            ago = timedelta(seconds=time.monotonic() - started)
+            model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
+    return sent
+
+
+def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
+    """As ``enqueue``, after the transaction. The caller has saved its jobs by then, and hears of no error."""
+    transaction.on_commit(lambda: enqueue(model, ids), robust=True)
+
+
+def send(task: str, pk: int) -> None:
+    """Send a task by its name, so that the modules that enqueue do not import those that do the work."""
+    current_app.send_task(task, (pk,))
+
+
+# The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
+
+# Sent by `sweep_all`, for leased rows that are not jobs of a worker.
+sweeping = Signal()
+
+# A row younger than this is just being enqueued by the process that saved it.
+SENT_WITHIN = timedelta(seconds=10)
+# A task that no worker began within this time is sent again.
+BEGUN_WITHIN = timedelta(minutes=5)
+MOST_AT_ONCE = 500
+
+
+def sweep_all() -> None:
+    """Sweep every kind of job. A kind that fails does not stop the others."""
+    for model in apps.get_models():
+        if issubclass(model, Job):
+            try:
+                sweep(model)
+            except DatabaseError:
+                logger.exception("The jobs of %s were not swept.", model.__name__)
+    sweeping.send_robust(sender=None)
+
+
+def sweep(model: type[Job]) -> int:
+    """Free every job whose worker is silent, and enqueue every one that waits without a task.
+
+    Returns how many were enqueued.
+    """
+    with transaction.atomic():
+        silent = model.unfinished().filter(model.is_silent())
+        # A row that is locked belongs to a worker that is alive: it saves its result.
+        for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
+            job.interrupt()
+    is_forgotten = (
+        Q(enqueued_at=None, created_at__lt=Now() - SENT_WITHIN)
+        | Q(enqueued_at=None, retry_at__isnull=False)
+        | Q(enqueued_at__lt=Now() - BEGUN_WITHIN)
+    )
+    waiting = model.unfinished().filter(is_due(), is_forgotten, lease=None)
+    return enqueue(model, list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]))

@@ -1,0 +1,280 @@
+"""The stored tables of documents: written with their document, and found for a question."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from retrieval.infrastructure.database import fetch
+from retrieval.infrastructure.recent import Recent
+from retrieval.models import Document, DocumentText, Table, TableRow
+from retrieval.rights import document_condition, restrict
+from retrieval.tables.known_tables import KnownRow, KnownTable
+from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, QuestionToken, singular, stem, tokenize
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
+from retrieval.types import Passage, SearchFilters
+
+# The only module that writes tables: they appear with the passages of their document, in the same transaction.
+
+
+def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
+    """Make ``tables`` the document's tables. Must run inside a transaction."""
+    Table.objects.filter(document=document).delete()
+    written = Table.objects.bulk_create(
+        Table(
+            document=document,
+            ordinal=ordinal,
+            start=table.start,
+            end=table.end,
+            caption=table.caption,
+            columns=[[column.name, column.kind, column.unit] for column in table.columns],
+            row_count=len(table.rows),
+            terms=list(table.terms),
+        )
+        for ordinal, table in enumerate(tables)
+    )
+    # COPY takes a fifth of the time of INSERT, and tables of 100,000 rows are read.
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(
+            'COPY retrieval_tablerow (table_id, ordinal, start, "end", "values", cells, labels) FROM STDIN'
+        ) as copy,
+    ):
+        for stored, table in zip(written, tables, strict=True):
+            for ordinal, row in enumerate(table.rows):
+                values, cells = json.dumps(row.values), json.dumps(row.cells)
+                copy.write_row((stored.pk, ordinal, row.start, row.end, values, cells, list(row.labels)))
+
+
+def copy_tables(counterparts: Mapping[int, int]) -> None:
+    """Give each document (a value) the tables of its counterpart (the key). Must run inside a transaction."""
+    Table.objects.filter(document__in=counterparts.values()).delete()
+    parameters = {"others": list(counterparts), "own": list(counterparts.values())}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO retrieval_table (document_id, ordinal, start, "end", caption, columns, row_count, terms)
+            SELECT pair.own, ordinal, start, "end", caption, columns, row_count, terms
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_table AS copied ON copied.document_id = pair.other
+            """,
+            parameters,
+        )
+        cursor.execute(
+            """
+            INSERT INTO retrieval_tablerow (table_id, ordinal, start, "end", "values", cells, labels)
+            SELECT own.id, line.ordinal, line.start, line."end", line."values", line.cells, line.labels
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_table AS copied ON copied.document_id = pair.other
+            JOIN retrieval_table AS own ON own.document_id = pair.own AND own.ordinal = copied.ordinal
+            JOIN retrieval_tablerow AS line ON line.table_id = copied.id
+            """,
+            parameters,
+        )
+
+
+MOST_TABLES = 12
+_MOST_OF_DOCUMENT = 6
+_MOST_BY_WORDS = 4
+_LONGEST_SPAN = 8
+# Of longer tables only the rows that the question names are read to understand it, by their labels; what is computed
+# over all rows reads them in pages.
+_MOST_ROWS_READ = 5_000
+_MOST_ROWS_NAMED = 200
+_ROWS_OF_PAGE = 2_000
+# Of the tables asked last, those of at most so many rows; the largest takes about one MiB, most some ten KiB.
+TABLES_KEPT = 64
+_MOST_ROWS_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A table that may be meant: ``rows`` of it hold a label, and ``held`` of the wanted words name it. ``edition`` is
+    another one whenever its row was written anew."""
+
+    pk: int
+    document_id: int
+    ordinal: int
+    start: int
+    end: int
+    edition: str
+    rows: int
+    held: int
+    by_rows: int
+    by_words: int
+
+
+def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
+    """The tables of the hits' documents, and those whose cells, caption or columns the question names."""
+    tokens = tokenize(question)
+    labels = _labels_in(tokens)
+    seen = _load_seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
+    chosen = {table.pk: table for table in [*_of_hits(seen, hits), *_named(seen)]}
+    return _load_known(list(chosen.values())[:MOST_TABLES], labels)
+
+
+def name_tables(
+    filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
+) -> list[tuple[str, list[str]]]:
+    """Captions and columns of at most so many tables of the passages' documents: those that a passage is from, and
+    those of which the question names a column or the caption; empty when the search may see none."""
+    asked = set(_wanted_words(tokenize(question)))
+    tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
+    named = []
+    for table in tables.order_by("document", "ordinal"):
+        columns = [column[0] for column in table.columns]
+        words = {token.stem for text in (table.caption, *columns) for token in tokenize(text)}
+        is_found = any(
+            each.document_id == table.document_id and each.start < table.end and each.end > table.start
+            for each in passages
+        )
+        if is_found or asked & words:
+            named.append((table.caption, columns))
+    return named[:most]
+
+
+def _visible(filters: SearchFilters) -> QuerySet[Table]:
+    return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
+
+
+# Visible tables of the hits' documents, with the most rows that hold a label, or with the most of the words.
+_CANDIDATES = """
+WITH named AS (
+    SELECT table_id, count(*) AS rows FROM retrieval_tablerow WHERE labels && %s::text[] GROUP BY table_id
+), meant AS (
+    SELECT id FROM retrieval_table WHERE document_id = ANY(%s::bigint[])
+    UNION SELECT id FROM retrieval_table WHERE terms && %s::text[]
+    UNION SELECT table_id FROM named
+), seen AS (
+    SELECT id, document_id, ordinal, start, "end", retrieval_table.xmin::text AS edition, coalesce(rows, 0) AS rows,
+        (SELECT count(DISTINCT term) FROM unnest(terms) AS term WHERE term = ANY(%s::text[])) AS held
+    FROM retrieval_table JOIN meant USING (id) LEFT JOIN named ON table_id = id
+    WHERE document_id IN (SELECT id FROM retrieval_document WHERE collection_id = ANY(%s::bigint[])){passing}
+), ranked AS (
+    SELECT *, row_number() OVER (ORDER BY rows DESC, id) AS by_rows,
+        row_number() OVER (ORDER BY held DESC, id) AS by_words
+    FROM seen
+)
+SELECT * FROM ranked WHERE document_id = ANY(%s::bigint[]) OR (rows > 0 AND by_rows <= {most})
+    OR (held > 0 AND by_words <= {most}) ORDER BY document_id, ordinal
+"""
+
+
+def _load_seen(filters: SearchFilters, documents: set[int], labels: Sequence[str], words: Sequence[str]) -> list[_Seen]:
+    """In the order of documents and their texts."""
+    try:
+        passing, values = document_condition(filters)
+    except EmptyResultSet:
+        return []
+    near, collections = sorted(documents), list(filters.collections)
+    rows = fetch(
+        _CANDIDATES.format(passing=passing, most=_MOST_BY_WORDS),
+        [list(labels), near, list(words), list(words), collections, *values, near],
+    )
+    return [_Seen(*row) for row in rows]
+
+
+def _of_hits(seen: Sequence[_Seen], hits: Sequence[Passage]) -> Iterable[_Seen]:
+    """The tables that hold a hit first, in the order of the hits, then the others of the first documents."""
+    for hit in hits:
+        for table in seen:
+            if table.document_id == hit.document_id and table.start < hit.end and hit.start < table.end:
+                yield table
+    for hit in hits[:3]:
+        yield from [table for table in seen if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
+
+
+def _named(seen: Sequence[_Seen]) -> Iterable[_Seen]:
+    """The tables of which most of the question's words are a cell, then those whose caption or columns hold most."""
+    yield from (table for table in seen if table.rows and table.by_rows <= _MOST_BY_WORDS)
+    yield from (table for table in seen if table.held and table.by_words <= _MOST_BY_WORDS)
+
+
+def _wanted_words(tokens: Sequence[QuestionToken]) -> list[str]:
+    wanted = {token.norm for token in tokens if token.norm not in GRAMMAR_WORDS}
+    for concept in CONCEPTS:
+        if wanted & (concept.degrees | concept.most | concept.least):
+            wanted |= concept.columns
+    return sorted({stem(word) for word in wanted})
+
+
+def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
+    """The stretches of the question that may be a cell, as labels are written, in the singular too."""
+    labels = {
+        "".join([*(token.norm for token in tokens[first : last - 1]), end])
+        for first in range(len(tokens))
+        for last in range(first + 1, min(first + _LONGEST_SPAN, len(tokens)) + 1)
+        if last > first + 1 or (tokens[first].norm not in GRAMMAR_WORDS and len(tokens[first].norm) > 1)
+        for end in (tokens[last - 1].norm, singular(tokens[last - 1].norm))
+    }
+    return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
+
+
+def _load_known(seen: Sequence[_Seen], labels: Sequence[str]) -> list[KnownTable]:
+    """The tables with what a question may name in them, from memory when they were asked a short while ago."""
+    found = {table.pk: known for table in seen if (known := _kept.get((table.pk, table.edition))) is not None}
+    missing = {table.pk: table.edition for table in seen if table.pk not in found}
+    if missing:
+        for row in Table.objects.filter(pk__in=missing):
+            known = found[row.pk] = _know(row, labels)
+            if row.row_count <= _MOST_ROWS_KEPT:
+                _kept.put((row.pk, missing[row.pk]), known)
+    # One that was deleted meanwhile is left out.
+    return [found[table.pk] for table in seen if table.pk in found]
+
+
+_kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
+
+
+def _know(table: Table, labels: Sequence[str]) -> KnownTable:
+    columns = tuple(Column(*column) for column in table.columns)
+    rows = TableRow.objects.filter(table=table.pk).order_by("ordinal")
+    if table.row_count <= _MOST_ROWS_READ:
+        all_rows = tuple(_known_rows(rows, columns, table.document_id))
+        return KnownTable(table.pk, table.caption, columns, table.row_count, lambda _columns: all_rows, all_rows)
+    named = rows.filter(Q(labels__overlap=labels) | Q(ordinal__lt=100))[:_MOST_ROWS_NAMED]
+    named_rows = tuple(_known_rows(named, columns, table.document_id))
+    read_rows = functools.partial(_read_long, table, columns)
+    return KnownTable(table.pk, table.caption, columns, table.row_count, read_rows, named_rows, is_long=True)
+
+
+def _known_rows(rows: QuerySet[TableRow], columns: Sequence[Column], document: int) -> Iterator[KnownRow]:
+    """The rows; a cell that is filled and not of its column's kind is its text."""
+    text = ""
+    for ordinal, values, cells in rows.values_list("ordinal", "values", "cells"):
+        for at, (start, end) in enumerate(cells):
+            if values[at] is None and start < end and columns[at].kind != "text":
+                text = text or DocumentText.objects.values_list("text", flat=True).get(pk=document)
+                values[at] = plain_cell(text[start:end])
+        yield KnownRow(ordinal, tuple(values))
+
+
+# As one text a row: it is read in a fifth of the time that Django takes for its fields.
+_PAGE = """
+SELECT ordinal, jsonb_build_array({values}, {unread})::text FROM retrieval_tablerow
+WHERE table_id = %s AND ordinal >= %s AND ordinal < %s ORDER BY ordinal
+"""
+
+
+def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
+    """All rows with the values of some columns, and of the first two, by which rows of totals are told."""
+    needed = sorted({0, 1, *wanted})
+    unread = [f"CASE WHEN \"values\" -> {at} = 'null' THEN cells -> {at} END" for at in needed]
+    statement = _PAGE.format(values=", ".join(f'"values" -> {at}' for at in needed), unread=", ".join(unread))
+    text = ""
+    for first in range(0, table.row_count, _ROWS_OF_PAGE):
+        for ordinal, page in fetch(statement, [table.pk, first, first + _ROWS_OF_PAGE]):
+            found = json.loads(page)
+            values: list[CellValue] = [None] * len(columns)
+            for place, at in enumerate(needed):
+                values[at], cell = found[place], found[len(needed) + place]
+                if cell is not None and cell[0] < cell[1] and columns[at].kind != "text":
+                    text = text or DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
+                    values[at] = plain_cell(text[cell[0] : cell[1]])
+            yield KnownRow(ordinal, tuple(values))
