@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
+from retrieval.api.throttling import CountedTogether, caller_of
 
 if TYPE_CHECKING:
     from chat.types import Usage
@@ -151,3 +152,12 @@ def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
 def _seconds_to_tomorrow() -> int:
     tomorrow = timezone.make_aware(datetime.combine(timezone.localdate() + timedelta(days=1), time.min))
     return max(1, math.ceil((tomorrow - timezone.now()).total_seconds()))
+
+
+class QuestionThrottle(CountedTogether):
+    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
+
+    scope = "ask"
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        return str(self.cache_format % {"scope": self.scope, "ident": caller_of(request)})

@@ -21,7 +21,6 @@ from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking
 from retrieval.api.permissions import MayAsk
 from retrieval.api.problems import ApiView, Busy, JSONParser
-from retrieval.api.throttling import CountedTogether, caller_of
 from retrieval.key_limits import Scope, on_every_method
 
 
@@ -39,15 +38,6 @@ class AskersView(ApiView):
         if isinstance(error, BudgetSpent):
             return Throttled(error.retry_after_seconds, str(error))
         return super().for_the_caller(error)
-
-
-class QuestionThrottle(CountedTogether):
-    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
-
-    scope = "ask"
-
-    def get_cache_key(self, request: Any, view: Any) -> str:
-        return str(self.cache_format % {"scope": self.scope, "ident": caller_of(request)})
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -41,6 +40,7 @@ from chat.conversations.sharing import share, stop_sharing
 from chat.models import Answer, Conversation, Feedback
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, readers, saving, streams
+from chat.streaming.streams import EVENT_ID
 from retrieval.api.pagination import Pagination
 from retrieval.api.problems import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
@@ -119,8 +119,6 @@ class ShareView(AskersView):
         stop_sharing(conversation_within_reach(request, conversation_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-
-EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
 
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}
 

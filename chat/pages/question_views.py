@@ -19,8 +19,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import push_url, reswap, retarget
 
-from chat.api.base import QuestionThrottle
-from chat.api.endpoints import EVENT_ID
+from chat.budgets import QuestionThrottle
 from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
@@ -36,6 +35,7 @@ from chat.pages.page_views import (
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import asking, readers, sse, streams
+from chat.streaming.streams import EVENT_ID
 from retrieval.api.throttling import caller_of
 from retrieval.exceptions import DiskFull
 

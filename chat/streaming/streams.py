@@ -34,6 +34,7 @@ FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
 # Readers send what they like in place of an id that they were given.
+EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
 _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from django.conf import settings
 from django.db import transaction
 from django.dispatch import Signal
 
 from retrieval.documents.recognition.pages import forget_pages
 from retrieval.exceptions import FilesUnavailable
 from retrieval.models import Document
-from retrieval.viewer import pdf_pages
-from retrieval.viewer.page import page_pictures
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def forget_documents(documents: Sequence[Document]) -> None:
     def forget_pictures() -> None:
         kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
         for content_hash in hashes - kept:
-            pdf_pages.forget_pictures(page_pictures(), content_hash)
+            forget_page_pictures(page_pictures(), content_hash)
 
     if hashes:
         forget_pages(hashes)
@@ -51,3 +51,14 @@ def forget_files(names: Iterable[str | None]) -> None:
 
     if forgotten:
         transaction.on_commit(forget)
+
+
+def page_pictures() -> Path:
+    """The folder of the pictures that are kept."""
+    return Path(settings.DATA_DIR) / "page-pictures"
+
+
+def forget_page_pictures(cache: Path, content_hash: str) -> None:
+    """Removes the pictures of a file that is no longer to be read."""
+    for kept in cache.glob(f"{content_hash}-*.webp"):
+        kept.unlink(missing_ok=True)

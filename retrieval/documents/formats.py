@@ -19,27 +19,28 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
-
-PDF = "application/pdf"
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-ODS = "application/vnd.oasis.opendocument.spreadsheet"
-ODT = "application/vnd.oasis.opendocument.text"
-PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-ODP = "application/vnd.oasis.opendocument.presentation"
-EPUB = "application/epub+zip"
-RTF = "application/rtf"
-EML = "message/rfc822"
-MSG = "application/vnd.ms-outlook"
-ZIP = "application/zip"
-MARKDOWN = "text/markdown"
-HTML = "text/html"
-PLAIN = "text/plain"
-RST = "text/x-rst"
-CSV = "text/csv"
-TSV = "text/tab-separated-values"
-JSON = "application/json"
-JSON_LINES = "application/x-ndjson"
+from retrieval.media_types import (
+    CSV,
+    DOCX,
+    EML,
+    EPUB,
+    HTML,
+    JSON,
+    JSON_LINES,
+    MARKDOWN,
+    MSG,
+    ODP,
+    ODS,
+    ODT,
+    PDF,
+    PLAIN,
+    PPTX,
+    RST,
+    RTF,
+    TSV,
+    XLSX,
+    ZIP,
+)
 
 # Extensions by media type.
 SOURCE_CODE = {

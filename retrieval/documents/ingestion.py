@@ -24,7 +24,6 @@ from django.utils import timezone
 from retrieval import conf
 from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.documents.formats import PDF
 from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, to_words, why_not
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import (
@@ -48,6 +47,7 @@ from retrieval.infrastructure import disk
 from retrieval.infrastructure.database import is_node_lost
 from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat
 from retrieval.infrastructure.metrics import INSTRUCTED_DOCUMENTS
+from retrieval.media_types import PDF
 from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
 from retrieval.tables.table_reading import read_tables

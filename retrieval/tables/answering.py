@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from retrieval.documents.formats import CSV, TSV
+from retrieval.media_types import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question

@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -266,8 +265,3 @@ def file_of(document: Document) -> pdf_pages.Source:
                 return bytes(file.read())
     except (ValueError, OSError) as error:
         raise pdf_pages.PageNotDrawn(str(error)) from error
-
-
-def page_pictures() -> Path:
-    """The folder of the pictures that are kept."""
-    return Path(settings.DATA_DIR) / "page-pictures"

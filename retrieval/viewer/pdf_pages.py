@@ -247,12 +247,6 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
         yield future
 
 
-def forget_pictures(cache: Path, content_hash: str) -> None:
-    """Removes the pictures of a file that is no longer to be read."""
-    for kept in cache.glob(f"{content_hash}-*.webp"):
-        kept.unlink(missing_ok=True)
-
-
 def _keep_picture(kept: Path, data: bytes) -> None:
     """Writes the picture so that a reader sees it whole or not at all, and drops those that were not asked for lately
     when there are too many. Raises: OSError."""

@@ -22,10 +22,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from retrieval.documents.formats import PDF, View, view_of
+from retrieval.documents.deletion import page_pictures
+from retrieval.documents.formats import View, view_of
+from retrieval.media_types import PDF
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.page import file_of, page_context, page_pictures
+from retrieval.viewer.page import file_of, page_context
 
 logger = logging.getLogger(__name__)
 

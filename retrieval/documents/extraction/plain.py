@@ -8,7 +8,7 @@ import re
 from markdown_it import MarkdownIt
 
 from retrieval.documents.extraction.decoding import decode
-from retrieval.documents.formats import PLAIN, RST
+from retrieval.media_types import PLAIN, RST
 from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,

@@ -6,7 +6,7 @@ import itertools
 import re
 
 from retrieval.documents.extraction.decoding import decode
-from retrieval.documents.formats import JSON, JSON_LINES
+from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
 # Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.

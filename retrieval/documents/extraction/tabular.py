@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.writer import MarkdownWriter
-from retrieval.documents.formats import TSV
 from retrieval.exceptions import DocumentRejected
+from retrieval.media_types import TSV
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title
 
 _DELIMITERS = ",;\t|"

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import AsyncClient, Client
 
-from chat.api.base import QuestionThrottle
+from chat.budgets import QuestionThrottle
 from chat.models import Answer, Conversation
 from retrieval.models import Collection
 

@@ -15,9 +15,9 @@ from django.core.files.base import ContentFile
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
+from retrieval.documents.deletion import forget_page_pictures, page_pictures
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.page import page_pictures
 from retrieval.viewer.pdf_pages import SharedWork
 from tests.support.remembered import remembered
 
@@ -191,7 +191,7 @@ def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
     monkeypatch.setattr(pdf_pages, "_measuring", SharedWork(1, 0, 0))
     # What earlier tests have looked at is remembered.
     monkeypatch.setattr(pdf_pages, "_layouts", pdf_pages._Newest(1))
-    pdf_pages.forget_pictures(page_pictures(), manual.content_hash)
+    forget_page_pictures(page_pictures(), manual.content_hash)
     picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 3]))
     assert (picture.status_code, picture["Retry-After"], picture["Content-Type"]) == (503, "5", "image/svg+xml")
     html = page(client, viewer(manual, "never down, so that"))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from retrieval.documents.deletion import forget_page_pictures
 from retrieval.documents.extraction import extract
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.pdf_drawing import find_words, keep_letters
@@ -98,7 +99,7 @@ def test_a_picture_is_drawn_once(tmp_path: Path) -> None:
     first = load_picture(MANUAL, 1, tmp_path / "kept", "hash")
     assert Image.open(io.BytesIO(first)).size[0] in (1400, 1401)
     assert load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash") == first
-    pdf_pages.forget_pictures(tmp_path / "kept", "hash")
+    forget_page_pictures(tmp_path / "kept", "hash")
     with pytest.raises(PageNotDrawn):
         load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash")
 
