@@ -1,9 +1,10 @@
-"""Figures of the product's shape: `python -m tests.support.house` prints them."""
+"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints those of a checkout."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -12,12 +13,14 @@ APPS = ("ragsite", "chat", "retrieval", "evaluation")
 _PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)[(:\[]", re.MULTILINE)
 # Django finds these by their name.
 _FOUND_BY_NAME = {"Command"}
+_FOLDERS_OF_DJANGO = {"management", "migrations", "templatetags"}
+_MODULES_OF_DJANGO = {"__init__", "admin", "apps", "forms", "models", "tasks", "urls", "views"}
 
 
-def read_modules() -> dict[Path, str]:
+def read_modules(root: Path = ROOT) -> dict[Path, str]:
     """The text of each module of the product, migrations left out."""
-    paths = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")) if "migrations" not in path.parts)
-    return {path.relative_to(ROOT): path.read_text() for path in paths}
+    paths = (path for app in APPS for path in sorted((root / app).rglob("*.py")) if "migrations" not in path.parts)
+    return {path.relative_to(root): path.read_text() for path in paths}
 
 
 def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
@@ -30,24 +33,91 @@ def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
-def modules_by_folder(texts: dict[Path, str]) -> Counter[str]:
-    """How many modules each folder holds, its ``__init__`` and subfolders not counted."""
-    return Counter(str(path.parent) for path in texts if path.name != "__init__.py")
+def repeated_module_names(texts: dict[Path, str]) -> list[list[str]]:
+    """Modules of one app that have the same name, those left out whose names Django gives."""
+    homes = defaultdict(list)
+    for path in texts:
+        if path.stem not in _MODULES_OF_DJANGO and not _FOLDERS_OF_DJANGO & set(path.parts):
+            homes[path.parts[0], path.stem].append(str(path))
+    return [paths for paths in homes.values() if len(paths) > 1]
+
+
+def importers_of(texts: dict[Path, str]) -> dict[Path, set[Path]]:
+    """The modules of the product that import each module, inside functions and for type checking included."""
+    homes = {".".join((path.parent if path.stem == "__init__" else path.with_suffix("")).parts): path for path in texts}
+    importers: dict[Path, set[Path]] = {path: set() for path in texts}
+    for path, text in texts.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    home = homes.get(f"{node.module}.{alias.name}") or homes.get(node.module or "")
+                    if home and home != path:
+                        importers[home].add(path)
+    return importers
+
+
+def modules_of_one_neighbour(importers: dict[Path, set[Path]]) -> dict[Path, Path]:
+    """Modules that one other module imports, which stands in the same folder; with that module.
+
+    What a package, the settings or ``apps.py`` and ``urls.py`` of Django import only to register it does not count.
+    """
+    found = {}
+    for path, known in importers.items():
+        importer = next(iter(known), path)
+        registers = importer.stem in _MODULES_OF_DJANGO or path.stem in _MODULES_OF_DJANGO
+        if len(known) == 1 and importer.parent == path.parent and not registers:
+            found[path] = importer
+    return found
+
+
+def room_of(path: Path) -> str:
+    """The folder directly below its app that a module is in; empty at the root of an app."""
+    return "/".join(path.parts[:2]) if len(path.parts) > 2 and not _FOLDERS_OF_DJANGO & set(path.parts) else ""
+
+
+def imports_both_ways(importers: dict[Path, set[Path]]) -> list[str]:
+    """Imports between two rooms of one app that import each other, in the direction of the fewer."""
+    between = defaultdict(list)
+    for path, known in importers.items():
+        for importer in known:
+            rooms = room_of(importer), room_of(path)
+            if all(rooms) and rooms[0] != rooms[1] and importer.parts[0] == path.parts[0]:
+                between[rooms].append(f"{importer} imports {path}")
+    return [
+        text
+        for (one, other), texts in between.items()
+        if (len(texts), one) < (len(between.get((other, one), ())), other)
+        for text in texts
+    ]
 
 
 def main() -> None:
-    texts = read_modules()
+    texts = read_modules(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
     lines = {path: text.count("\n") for path, text in texts.items()}
+    modules = {path for path in texts if path.stem != "__init__"}
+    importers = importers_of(texts)
     for app in APPS:
-        own = [path for path in lines if path.parts[0] == app]
+        own = [path for path in modules if path.parts[0] == app]
+        rooms = {room_of(path) for path in own} - {""}
+        folders = {path.parent for path in own}
         at_root = sum(len(path.parts) == 2 for path in own)
-        print(f"{app}: {sum(lines[path] for path in own):,} lines, {len(own)} modules, {at_root} of them at its root")
-    print(f"all: {sum(lines.values()):,} lines")
+        total = sum(count for path, count in lines.items() if path.parts[0] == app)
+        print(f"{app}: {total:,} lines, {len(own)} modules, {at_root} of them at its root;", end=" ")
+        print(f"{len(rooms)} rooms, {len(folders)} folders")
+    single = {path for path in modules if len(importers[path]) == 1}
+    same = {path for path in single if next(iter(importers[path])).parent == path.parent}
+    print(f"all: {sum(lines.values()):,} lines, {len(modules)} modules")
+    print(f"modules with one importer: {len(single)}, in the same folder: {len(same)};", end=" ")
+    print(f"not only registered there: {len(modules_of_one_neighbour(importers))}")
+    print("names of several modules of an app:", len(repeated_module_names(texts)))
+    print("deepest path:", "/".join(max(modules, key=lambda path: len(path.parts)).parts))
+    print("imports back up between the rooms of an app:", len(imports_both_ways(importers)))
     longest = max(lines, key=lines.__getitem__)
-    print(f"longest module: {longest}, {lines[longest]} lines; {sum(count > 300 for count in lines.values())} over 300")
-    print(
-        "largest folders:", ", ".join(f"{folder} {count}" for folder, count in modules_by_folder(texts).most_common(5))
-    )
+    short = sum(lines[path] < 40 for path in modules)
+    print(f"longest module: {longest}, {lines[longest]} lines; {short} have fewer than 40", end=", ")
+    print(f"{sum(count > 300 for count in lines.values())} more than 300")
+    folders_by_size = Counter(str(path.parent) for path in modules).most_common(5)
+    print("largest folders:", ", ".join(f"{folder} {count}" for folder, count in folders_by_size))
     functions = [
         ((node.end_lineno or 0) - node.lineno + 1, f"{path}: {node.name}")
         for path, text in texts.items()

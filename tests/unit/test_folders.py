@@ -1,12 +1,33 @@
-"""Folders small enough to see at one glance."""
+"""The layout: few rooms, no deep paths, one name for one module, and no module too thin to be a topic of its own."""
 
 from __future__ import annotations
 
-from tests.support.house import modules_by_folder, read_modules
+from tests.support.house import (
+    importers_of,
+    imports_both_ways,
+    modules_of_one_neighbour,
+    read_modules,
+    repeated_module_names,
+)
 
-MOST_MODULES = 25
+# A module that one other module of its folder imports is a topic of its own from about so many lines.
+TOPIC_LINES = 100
 
 
-def test_no_folder_holds_more_modules_than_are_seen_at_one_glance() -> None:
-    large = {folder: count for folder, count in modules_by_folder(read_modules()).items() if count > MOST_MODULES}
-    assert not large, "group modules of one kind in a folder whose name says what they are"
+def test_no_path_is_deeper_than_app_room_part_module() -> None:
+    assert [path for path in read_modules() if len(path.parts) > 4] == []
+
+
+def test_no_two_modules_of_an_app_have_the_same_name() -> None:
+    assert repeated_module_names(read_modules()) == []
+
+
+def test_no_two_rooms_of_an_app_import_each_other() -> None:
+    assert imports_both_ways(importers_of(read_modules())) == []
+
+
+def test_what_one_module_alone_imports_is_a_topic_or_a_part_of_that_module() -> None:
+    texts = read_modules()
+    found = modules_of_one_neighbour(importers_of(texts))
+    thin = {str(path): str(importer) for path, importer in found.items() if texts[path].count("\n") < TOPIC_LINES}
+    assert not thin, "put each of these into the module that imports it"
