@@ -37,6 +37,7 @@ class Gated:
     """A generator that writes its answer when the gate is opened."""
 
     name = "gated"
+    may_refuse = True
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()

@@ -282,6 +282,7 @@ class EndlessGenerator:
     """Writes one word and then waits to be cancelled."""
 
     name = "endless"
+    may_refuse = True
 
     async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
         yield f"{SECRET} "

@@ -35,6 +35,7 @@ class SlowGenerator:
     """Writes a word every 50 ms or so, and counts how often it was asked."""
 
     name = "slow"
+    may_refuse = True
     calls = 0
     pause_seconds = 0.05
 

@@ -227,6 +227,7 @@ class FillingGenerator:
     """Writes an answer while somebody else takes the last room of the disk."""
 
     name = "filling"
+    may_refuse = True
 
     def __init__(self, small: SmallDisk) -> None:
         self._small = small
