@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-# How good a ranking is. PURE.
+# How good a ranking is.
 #
 # A ranking is the identifiers of documents, best first, each at most once. Judgements give each judged document a
 # grade; a document is relevant when its grade is above 0, and one without a judgement counts as not relevant. Every

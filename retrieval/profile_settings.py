@@ -1,9 +1,9 @@
 """What an admin tunes, as one object: every number of a search that is not the question's own.
 
-A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.profile_settings`).
+A profile is valid or it does not exist. It is stored as JSON.
 
-A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.profile_settings`) are what
-the checks, the admin's form and the table of `docs/search.md` are made from.
+A setting is declared here and nowhere else: the checks, the admin's form and the table of `docs/search.md` are made
+from its type, default and record.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from retrieval.dataclass_json import OMIT_DEFAULT, json_name
 from retrieval.text.block import Block
 
-# What a search finds, as a reader sees it: passages, and the context that is put together of them. PURE.
+# What a search finds, as a reader sees it: passages, and the context that is put together of them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Where the code is in an answer's Markdown: between fences, and between backticks. PURE.
+# Where the code is in an answer's Markdown: between fences, and between backticks.
 #
 # Brackets in code are no markers. Of an answer that is still being written, only what is certain counts as code.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# Addresses of the web and of mail in texts, and which of them a model may repeat. PURE.
+# Addresses of the web and of mail in texts, and which of them a model may repeat.
 
 # Longer ones are nobody's to click.
 LONGEST_ADDRESS = 2048
@@ -95,7 +95,7 @@ def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
     return frozenset({*texts, *documents} - {""})
 
 
-# Links of a model's answer that nobody vouches for, broken while the answer is streamed. PURE.
+# Links of a model's answer that nobody vouches for, broken while the answer is streamed.
 #
 # What is broken is shown as text wherever it is shown as Markdown: on the site's pages, and by programs that ask over
 # the APIs. Code is treated like prose, because programs differ on where code begins; so the text is changed where a

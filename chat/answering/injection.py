@@ -1,7 +1,7 @@
 """Text that tries to instruct the site, told by rules. PURE.
 
-People ask questions of documents; "ignore your instructions" is none. The rules (chat.answering.injection) know
-what such attempts have in common: setting earlier instructions aside, asking for them, giving the answerer a part to
+People ask questions of documents; "ignore your instructions" is none. The rules know what such
+attempts have in common: setting earlier instructions aside, asking for them, giving the answerer a part to
 play, dictating its words, forbidding it the documents, the marks by which models tell roles apart, and any of these in
 disguise. They are narrow: a question that merely speaks of prompts or of acting passes. English and Dutch, and German,
 which attacks are often written in.
@@ -23,7 +23,7 @@ from retrieval.text.instructions import find_instructions
 if TYPE_CHECKING:
     from retrieval.types import ContextBlock
 
-# The wording of attempts to instruct the site, as regular expressions. PURE; see chat.answering.injection.
+# The wording of attempts to instruct the site, as regular expressions.
 
 Rules = Mapping[str, tuple[re.Pattern[str], ...]]
 
@@ -143,7 +143,7 @@ _RULES: dict[str, tuple[str, ...]] = {
 }
 COMPILED = compiled(_RULES, re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
-# The wording of attempts that give the site an order, as regular expressions. PURE; see chat.answering.injection.
+# The wording of attempts that give the site an order, as regular expressions.
 #
 # `ANYWHERE` also tells in a question. `ORDERS` tells only in sentences that end without a question mark: a question
 # may speak of rules, modes and makers, an order to the answerer is none.

@@ -139,7 +139,7 @@ def text_of(source: ContextSource, start: int, end: int) -> str:
     return source.block.content[max(0, start - offset) : max(0, end - offset)]
 
 
-# Excerpts as the text of an answer: Markdown, with a marker behind each stretch of a document. PURE.
+# Excerpts as the text of an answer: Markdown, with a marker behind each stretch of a document.
 
 LONGEST_MARKER = len(" … [999]")
 # What says that a block is longer than what is shown.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# An answer that repeats what the model was told in confidence is recognised while it is streamed. PURE.
+# An answer that repeats what the model was told in confidence is recognised while it is streamed.
 #
 # Letters and digits alone are compared, so that case, punctuation, spaces and Markdown hide nothing; the text read
 # backwards, in ROT13, base64 and hexadecimal is recognised too. A translation or a retelling is not.

@@ -23,7 +23,7 @@ from chat.answering.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# What a sentence of an answer asserts, as far as it can be checked. PURE.
+# What a sentence of an answer asserts, as far as it can be checked.
 #
 # What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
 # sentences are no part of the assertion: no source holds them.
@@ -159,7 +159,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return _ENDING.match(text, start - 1) is not None
 
 
-# What an answer is checked against: passages cut into sentences, and where the words of an assertion stand. PURE.
+# What an answer is checked against: passages cut into sentences, and where the words of an assertion stand.
 
 PHRASE_REACH = 2
 """Two words stand together when at most one other that carries meaning is between them."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups of questions that the documents do not answer. PURE.
+# Groups of questions that the documents do not answer.
 #
 # Questions about the same thing lie close together in the embedder's space. They are joined by average linkage: the
 # two groups whose questions are most alike on average become one, until no two groups are alike enough.

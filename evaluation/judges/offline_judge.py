@@ -30,7 +30,7 @@ from retrieval.text.sentences import split_sentences
 if TYPE_CHECKING:
     from retrieval.index.closeness import Calibration
 
-# How relevant a text is to a question, by its sentences. PURE; the embedder is an argument.
+# How relevant a text is to a question, by its sentences.
 #
 # A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's
 # (:class:`Calibration`), and the share of the question's words that it holds, in itself or in the headings above it.

@@ -71,7 +71,7 @@ class ChatEndpoint:
         return text.replace(key, "[API key]") if key else text
 
 
-# Marks by which a model tells a document's text from all else. PURE.
+# Marks by which a model tells a document's text from all else.
 #
 # Every sentence and every line of a quoted text begins with a mark that is made for the one request ("spotlighting",
 # Hines et al. 2024): words that pretend to be the site's own lack it, and no document can know it.

@@ -105,7 +105,7 @@ class _BoundedStream(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-# What a server says of a request, as it may be logged and shown: not what it was sent. PURE.
+# What a server says of a request, as it may be logged and shown: not what it was sent.
 
 # So many words in a row are a quotation; fewer are the language's own.
 QUOTED_WORDS = 4

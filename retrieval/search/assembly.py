@@ -17,7 +17,7 @@ from retrieval.search.trace import Hit
 from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
-# What stands around a hit and belongs to it: the rest of its blocks, and of a short section. PURE.
+# What stands around a hit and belongs to it: the rest of its blocks, and of a short section.
 #
 # Neighbours are loaded by their numbers. How many hold a stretch of text is estimated from the length of the passages
 # that are known, and asked once more where the estimate fell short.

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from retrieval.types import Classification, QueryClass
 
-# The patterns that :mod:`retrieval.search.classification` tries, in their order. PURE.
+# The patterns, in the order in which they are tried.
 #
 # A gap within a pattern is bounded (`.{0,60}`) and no repetition stands inside another that could share its text, so
 # that no question, however hostile, takes long. Words stand between word boundaries: "terror" is no "error".

@@ -89,7 +89,7 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
     return tsqueries
 
 
-# Which passages can still be among the best: BM25's upper bound as a matching condition. PURE.
+# Which passages can still be among the best: BM25's upper bound as a matching condition.
 #
 # A term's weight in a passage is below k1 + 1, so that a passage scores less than k1 + 1 times what the terms it
 # holds are worth together. Once ``depth`` passages are known, one whose bound is below the worst of their scores need

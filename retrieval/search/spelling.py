@@ -9,7 +9,7 @@ from typing import Protocol
 
 from retrieval.search.syntax import parse
 
-# The words of a question, and the small words of English and Dutch that hold one together. PURE.
+# The words of a question, and the small words of English and Dutch that hold one together.
 
 _TOKEN = re.compile(
     r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token, whatever it holds
@@ -109,7 +109,7 @@ def language_of(*texts: str) -> str:
     return ""
 
 
-# Which misspellings a hand makes: those that leave no doubt of the word that was meant. PURE.
+# Which misspellings a hand makes: those that leave no doubt of the word that was meant.
 #
 # Four of five misspellings are one letter too many, one too few, a wrong one, or two exchanged (Damerau, "A Technique
 # for Computer Detection and Correction of Spelling Errors", CACM 1964). But *contact* is one letter from *contract*

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-# Words of questions, names of columns and cells, so that they meet: split, folded and stemmed. PURE.
+# Words of questions, names of columns and cells, so that they meet: split, folded and stemmed.
 
 _NUMBER = r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?(?![\d\w])|\d+[.,]\d+(?![\d\w])"
 _TOKEN = re.compile(rf"{_NUMBER}|[^\W_]+|[%€$£<>=]")

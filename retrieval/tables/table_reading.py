@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.tables.lexicon import squeeze, stem, stems_of, words_of_name
 from retrieval.text.extracted import ExtractedText, Section, TableGrid, TableGridRow, find_line_starts, plain_title
 
-# What the text of a cell stands for: a number, a yes or a no, a date, or just text. PURE.
+# What the text of a cell stands for: a number, a yes or a no, a date, or just text.
 
 _NUMBER = re.compile(
     r"(?P<sign>[-+−]?)\s?(?P<currency>[€$£])?\s?(?P<sign2>[-−]?)"

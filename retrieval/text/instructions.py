@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from retrieval.text.sentences import split_sentences
 
-# The wording of sentences in documents that instruct a language model, as regular expressions. PURE.
+# The wording of sentences in documents that instruct a language model, as regular expressions.
 #
 # They are narrow: manuals order their readers about on every line, and documents about language models speak of
 # prompts. What counts is whom a sentence speaks to, or what it wants done with an answer.

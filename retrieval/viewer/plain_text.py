@@ -21,7 +21,7 @@ from retrieval.text.sentences import strip_range
 
 logger = logging.getLogger(__name__)
 
-# Source code as numbered lines of HTML, with the passage marked and the kinds of words told apart. PURE.
+# Source code as numbered lines of HTML, with the passage marked and the kinds of words told apart.
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LINES_IN_PART = 200
