@@ -35,7 +35,7 @@ from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
 from ragsite.postgres.embedded import pool_of
 from retrieval import conf
-from retrieval.api.throttling import network_of
+from retrieval.api.callers import network_of
 from retrieval.documents import sandbox
 from retrieval.exceptions import RetrievalError
 from retrieval.index.embedders.onnx import OnnxEmbedder

@@ -41,10 +41,10 @@ from chat.models import Answer, Conversation, Feedback
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, readers, saving, streams
 from chat.streaming.streams import EVENT_ID
+from retrieval.api.callers import caller_of
 from retrieval.api.pagination import Pagination
 from retrieval.api.problems import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
-from retrieval.api.throttling import caller_of
 from retrieval.types import Turn
 
 # The caller's conversations.

@@ -16,7 +16,7 @@ from chat.api.base import session_behind
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import payloads, readers, sse, streams
-from retrieval.api.throttling import caller_of
+from retrieval.api.callers import caller_of
 
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 

@@ -36,7 +36,7 @@ from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.streams import EVENT_ID
-from retrieval.api.throttling import caller_of
+from retrieval.api.callers import caller_of
 from retrieval.exceptions import DiskFull
 
 # An answer while it is written, as server-sent events with HTML fragments.

@@ -24,7 +24,7 @@ from ragsite.accounts import invitations
 from ragsite.accounts.claims import Claims, apply_claims, is_last_local_administrator, read_claims, saml_claims
 from ragsite.accounts.sign_in import may_use_password
 from ragsite.models.account import users_with
-from retrieval.api.throttling import address_of
+from retrieval.api.callers import address_of
 from retrieval.infrastructure.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from django.utils.crypto import salted_hmac
 from prometheus_client import Counter
 
 from ragsite.models import SignInCount
-from retrieval.api.throttling import address_of
+from retrieval.api.callers import address_of
 from retrieval.infrastructure.slots import Slots
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from django.utils import timezone
 from chat.models import Answer, Conversation, QuestionBudget
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations import logs
-from retrieval.api.throttling import address_of
+from retrieval.api.callers import address_of
 from retrieval.infrastructure.record import happened
 from retrieval.models import Collection, CollectionGrant
 from retrieval.rights import seen_whole_by

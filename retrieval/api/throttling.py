@@ -1,49 +1,20 @@
-"""Limits on requests that hold for all web processes together, and who a request counts for."""
+"""Limits on requests that hold for all web processes together."""
 
 from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from django.db import DatabaseError, connection
 from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
+from retrieval.api.callers import address_of
 from retrieval.infrastructure import disk
 from retrieval.models import RequestCount
 
 logger = logging.getLogger(__name__)
-
-# Who a request comes from, as limits count callers.
-
-
-def network_of(address: str) -> str:
-    """The address as limits count it: of IPv6 the network of 64 bits, which is one customer's; what is no address as
-    it is.
-    """
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))
-    return address
-
-
-def address_of(request: Any) -> str:
-    """The caller's address as NUM_PROXIES says, as limits count it."""
-    # The web server needs this module before the settings, which DRF reads when it is imported.
-    from rest_framework.throttling import BaseThrottle
-
-    return network_of(str(BaseThrottle().get_ident(request) or ""))
-
-
-def caller_of(request: Any) -> str:
-    """The account, with all its API keys, or the address of who has none."""
-    return str(request.user.pk) if request.user.is_authenticated else address_of(request)
-
 
 # Longer than any window.
 _FORGOTTEN_AFTER = timedelta(days=2)

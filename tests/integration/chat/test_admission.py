@@ -24,7 +24,7 @@ from chat.models import Answer, Conversation
 from chat.streaming import asking, runs, streams, writing
 from chat.streaming.admission import ADMISSION
 from chat.types import ContextSource
-from retrieval.api.throttling import network_of
+from retrieval.api.callers import network_of
 from retrieval.models import Collection, Document
 from tests.support.faults import counted
 
