@@ -310,12 +310,11 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
         "RETRIEVAL_RERANKER is 'htpp'; it must be one of none, http.",
         'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".',
     ]
-    settings.RERANKERS = {"none": {"BACKEND": "retrieval.search.rerankers.https.HttpReranker"}}
+    settings.RERANKERS = {"none": {"BACKEND": "retrieval.search.https.HttpReranker"}}
     settings.RETRIEVAL_RERANKER = "none"
     assert errors() == [
         "RERANKERS has a 'none', which is the name of no reranker.",
-        "Reranker none: RERANKERS names a backend that cannot be made: "
-        "No module named 'retrieval.search.rerankers.https'",
+        "Reranker none: RERANKERS names a backend that cannot be made: No module named 'retrieval.search.https'",
     ]
 
 
