@@ -38,8 +38,8 @@ def model() -> Iterator[ModelServer]:
 def test_what_serve_has_loaded_runs_as_its_forks(
     tmp_path: Path, collection: Collection, ingest: Callable[..., Document], model: ModelServer
 ) -> None:
-    ingest(collection, "pump.md", "# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams.")
-    model.pieces, model.delay_seconds = ["The MX-9920-W weighs 3450 grams [1]. "] * 40, 0.5
+    ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
+    model.pieces, model.delay_seconds = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)], 0.5
     (tmp_path / "demo-loaded").touch()
     log = tmp_path / "serve.log"
     port = free_port()

@@ -88,8 +88,8 @@ def events_of_get(
 def test_two_processes_are_one_web_server(
     collection: Collection, ingest: Callable[..., Document], model: ModelServer, server: WebServer
 ) -> None:
-    ingest(collection, "pump.md", "# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams.")
-    model.pieces, model.delay_seconds = ["The MX-9920-W weighs 3450 grams [1]. "] * 40, 0.5
+    ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
+    model.pieces, model.delay_seconds = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)], 0.5
     # Whoever forks has no threads: their locks would stay locked in the forks.
     assert psutil.Process(server.popen.pid).num_threads() == 1
     one, two = processes(server)
@@ -126,7 +126,7 @@ def test_two_processes_are_one_web_server(
         model.delay_seconds = 0.0
         with client_of(server, two) as client:
             answered = client.post("/api/v1/ask/", json={**ASKED, "stream": False})
-        assert "3450 grams [1]" in answered.json()["answer"]
+        assert "3450 grams" in answered.json()["answer"]
     wait_until(lambda: {each.pid for each in processes(server)} - {one.pid, two.pid}, what="a new process")
     # What the killed one had counted is not lost, what it had in hand is not counted, and its reader comes back.
     assert figure(server, "ragsite_refused_questions_total") == 1

@@ -113,13 +113,13 @@ async def test_what_is_written_at_the_deadline_is_kept_and_marked(
     library: Collection, model: ModelServer, settings: LazySettings
 ) -> None:
     settings.QUESTION_SECONDS = 4.0
-    model.pieces = ["It weighs 3450 grams [1]. ", *[f"word{n} " for n in range(500)]]
+    model.pieces = ["It weighs 3450 grams [1].\n\n", *[f"word{n} " for n in range(500)]]
     model.delay_seconds = 0.1
     started = time.monotonic()
     answer, _events = await ask()
     # The model's time ends before the question's, so that what it wrote can be checked and saved.
     assert time.monotonic() - started < 4.0 + 2.0
     assert answer.status == Answer.Status.COMPLETED
-    assert answer.text.startswith("It weighs 3450 grams [1]. word0")
+    assert answer.text.startswith("It weighs 3450 grams [1].\n\nword0")
     assert "This answer was cut off: it reached the largest length or time." in answer.notice
     assert answer.generator == "tiny"
