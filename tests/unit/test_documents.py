@@ -81,3 +81,10 @@ def test_every_variable_of_the_containers_is_explained() -> None:
     explained = set(re.findall(r"^#?([A-Z_0-9]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
     assert names
     assert not names - explained
+
+
+def test_settings_that_have_a_page_are_explained() -> None:
+    page, example = ((ROOT / name).read_text() for name in ("docs/settings.md", ".env.example"))
+    named = {name for row in re.findall(r"^\|[^|]*\|([^|]*)\|", page, re.MULTILINE) for name in _CODE.findall(row)}
+    assert named
+    assert not named - set(re.findall(r"^#?([A-Z_0-9]+)=", example, re.MULTILINE))
