@@ -110,6 +110,11 @@ class _Shown:
     collection: str = field(default="", kw_only=True)
 
     @property
+    def document(self) -> str:
+        """The document's title and its collection."""
+        return ", ".join(filter(None, (self.title, self.collection)))
+
+    @property
     def where(self) -> str:
         return place(self.collection, self.section, self.page, self.page_unit)
 
@@ -136,7 +141,7 @@ class Cited(_Shown):
     def name(self) -> str:
         """What a screen reader says of the marker."""
         page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
-        return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.title} + page
+        return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
     @property
     def support_in_words(self) -> str:

@@ -235,7 +235,14 @@ def _telling(question: str) -> tuple[int, int]:
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    return page(request, conversation=None)
+    """The empty page; with ``?document=`` the question begins with that document's title, asked of its collection."""
+    wanted = request.GET.get("document", "")
+    readable = Document.objects.readable_by(request.user).select_related("collection")
+    document = readable.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
+    if document is None:
+        return page(request, conversation=None)
+    question = str(_("In “%(title)s”: ")) % {"title": document}
+    return page(request, conversation=None, question=question, collection=document.collection.slug)
 
 
 @require_GET
@@ -251,6 +258,7 @@ def page(
     status: int = 200,
     error: str = "",
     question: str = "",
+    collection: str = "",
     renaming: TitleForm | None = None,
     refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
@@ -273,7 +281,7 @@ def page(
         "error": error,
         "question": question,
         "renaming": renaming,
-        "wanted_collection": request.POST.get("collection") or request.GET.get("collection", ""),
+        "wanted_collection": collection or request.POST.get("collection") or request.GET.get("collection", ""),
         **sidebar(request, shown=request.path),
         **({} if conversation else upload_context(request.user)),
     }

@@ -112,7 +112,7 @@ class _StreamedTurn:
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
         self._language = language
-        self._titles = {source.marker: source.title for source in turn.sources}
+        self._titles = {source.marker: source.document for source in turn.sources}
         self._markdown = StreamedMarkdown(turn.id, self._titles) if fresh else None
 
     def show(self, name: str, payload: dict[str, Any], event_id: str = "") -> bytes:
@@ -136,7 +136,7 @@ class _StreamedTurn:
 
     def _describe_search(self, payload: dict[str, Any], event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
-        self._titles.update((source.marker, source.title) for source in sources)
+        self._titles.update((source.marker, source.document) for source in sources)
         context = {
             "sources": sources,
             "notices": notices(payload["degraded"]),

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import PurePath
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -16,6 +17,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import connection
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import Resolver404, resolve
 from django.utils.html import escape
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
@@ -55,6 +57,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     found = _get_document(request, document_id)
     context = {
         "document": found,
+        "came_from": _page_before(request),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
         # Never an address that a browser would run.
@@ -135,6 +138,16 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     response = HttpResponse(_NO_PICTURE.format(escape(sentence)), content_type="image/svg+xml", status=status)
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _page_before(request: HttpRequest) -> str:
+    """The address of the conversation that the reader comes from; empty for readers who come from elsewhere."""
+    try:
+        before = urlsplit(request.headers.get("Referer", ""))
+        is_conversation = resolve(before.path).view_name in ("chat:conversation", "chat:shared")
+    except (ValueError, Resolver404):
+        return ""
+    return before.path if is_conversation and before.netloc == request.get_host() else ""
 
 
 def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Site
-from tests.browser.pages import ask, is_too_wide
+from tests.browser.pages import ask, in_all_looks, is_too_wide
 from tests.support.model_server import ModelServer
 
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
@@ -40,7 +41,8 @@ def test_at_twice_the_size_the_question_leaves_three_quarters_of_the_view(
     page.goto(site.url)
     ask(page, "What is the difference between addVar and setVar?")
     dock = page.locator(".composer-dock").bounding_box()
-    assert dock and dock["height"] <= 450 / 4
+    assert dock
+    assert dock["height"] <= 450 / 4
     expect(page.locator("#ask .send")).to_be_in_viewport(ratio=1)
 
 
@@ -63,3 +65,45 @@ def test_a_choice_does_not_wrap_under_its_button(site: Site, anywhere: Page) -> 
         const radio = node.querySelector("input").getBoundingClientRect();
         return [...words.getClientRects()].every(line => line.left >= radio.right); }"""
     assert label.evaluate(beside)
+
+
+def test_collections_and_documents_are_browsed_and_searched(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    if page.locator("#open-sidebar").is_visible():
+        page.locator("#open-sidebar").click()
+    page.get_by_role("link", name="Browse documents").click()
+    listed = page.locator(".list li")
+    everything = listed.count()
+    page.get_by_role("link", name="Merwe Fluidics").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Merwe Fluidics")
+    assert 0 < listed.count() < everything
+    page.get_by_role("searchbox").fill("warranty")
+    page.get_by_role("searchbox").press("Enter")
+    expect(listed).to_have_count(1)
+    assert in_all_looks(page) == []
+    assert not is_too_wide(page)
+    listed.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Warranty")
+
+
+def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    ask(page, "How long is the warranty?")
+    answered = page.url
+    marker = page.locator(".cite a").first
+    expect(marker).to_have_attribute("aria-label", re.compile("Merwe Fluidics"))
+    marker.click()
+    page.get_by_role("link", name="Back to the answer").click()
+    expect(page.locator(".cite a").first).to_be_in_viewport()
+    assert page.url.partition("#")[0] == answered
+    page.locator(".cite a").first.click()
+    title = page.get_by_role("heading", level=1).inner_text()
+    page.get_by_role("link", name="Ask this document").click()
+    expect(page.locator("#question")).to_have_value(f"In “{title}”: ")
+    expect(page.locator("select[name=collection]")).to_have_value("parts")
+    page.locator("#question").press_sequentially("who pays the shipping?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn .answer")).to_have_class("answer is-complete")
+    expect(page.locator(".turn .source").first).to_contain_text("Merwe Fluidics")

@@ -96,6 +96,7 @@
     }
   });
   measure();
+  question.setSelectionRange(question.value.length, question.value.length);
 
   // The stream -----------------------------------------------------------------------------------------------------
 

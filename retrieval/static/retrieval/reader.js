@@ -3,6 +3,14 @@ addEventListener("load", () => {
   if (location.hash === "#passage") document.getElementById("passage")?.scrollIntoView();
 });
 
+// Back to the place where the answer was left, not to the top of its page.
+document.getElementById("came-from")?.addEventListener("click", (event) => {
+  if (history.length < 2 || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (new URL(document.referrer || location.href).pathname !== event.currentTarget.pathname) return;
+  event.preventDefault();
+  history.back();
+});
+
 // Tables that are on the page as a whole are sorted here, by their values: numbers, days, or words.
 const words = new Intl.Collator(document.documentElement.lang || undefined, { numeric: true, sensitivity: "base" });
 const valueOf = (row, at) => (row.cells[at]?.dataset.value ?? row.cells[at]?.textContent ?? "").trim();
