@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
+from ragsite import help as help_pages
 from ragsite.accounts import key_views as keys
 from ragsite.accounts import person_views as people
 from ragsite.http import text_files
@@ -46,6 +47,8 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
+    path("help/", help_pages.index, name="help"),
+    path("help/<slug:slug>/", help_pages.chapter, name="help_chapter"),
     path("documents/", include("retrieval.urls")),
     path("", include("chat.urls")),
 ]

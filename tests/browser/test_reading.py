@@ -107,3 +107,22 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Si
     page.keyboard.press("Enter")
     expect(page.locator(".turn .answer")).to_have_class("answer is-complete")
     expect(page.locator(".turn .source").first).to_contain_text("Merwe Fluidics")
+
+
+def test_help_is_read_and_searched(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    if page.locator("#open-sidebar").is_visible():
+        page.locator("#open-sidebar").click()
+    page.get_by_role("link", name="Help").click()
+    expect(page.get_by_role("heading", level=2)).to_have_count(9)
+    found = in_all_looks(page)
+    page.get_by_role("searchbox").fill("debug panel see")
+    page.get_by_role("searchbox").press("Enter")
+    page.get_by_role("link", name="Who can see the debug panel?").click()
+    expect(page.get_by_role("heading", name="Who can see the debug panel?")).to_be_in_viewport()
+    found += in_all_looks(page)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_text("#SEARCH_RATE=120/min")).to_be_visible()
+    assert found + in_all_looks(page) == []
+    assert not is_too_wide(page)

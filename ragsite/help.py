@@ -1,0 +1,110 @@
+"""Help at /help/: the handbook that comes with the site, and the settings of this version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import translation
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_GET
+
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.plain import parse_structure
+from retrieval.viewer.markdown_page import render_document
+from retrieval.viewer.plain_text import Heading
+
+_MOST_FOUND = 30
+_EXCERPT_CHARACTERS = 180
+_SIGNS = re.compile(r"[*`|#]+|^```.*$|\|?(?:-{3,}\|?)+", re.MULTILINE)
+_DEEP_HEADING = re.compile(r"(</?h)([3-6])\b")
+_SETTINGS_HEADING = re.compile(r"^# --- (.+) ---$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A page of help. ``sections`` are its headings, each with the text below it; ``html`` is the whole text."""
+
+    slug: str
+    title: str
+    sections: tuple[tuple[Heading, str], ...]
+    html: SafeString
+
+
+@require_GET
+def index(request: HttpRequest) -> HttpResponse:
+    """The chapters with their headings; with ``?q=`` the sections that hold all of its words, headings first."""
+    words = request.GET.get("q", "").casefold().split()
+    found = [
+        (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
+        for chapter in chapters().values()
+        for heading, text in chapter.sections
+        if words and all(word in f"{heading.title} {text}".casefold() for word in words)
+    ]
+    found.sort(key=lambda one: one[0])
+    context = {
+        "chapters": chapters().values(),
+        "found": [(chapter, heading, _excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]],
+        "wanted": request.GET.get("q", ""),
+    }
+    return render(request, "help/index.html", context)
+
+
+@require_GET
+def chapter(request: HttpRequest, slug: str) -> HttpResponse:
+    """Raises: Http404 for a chapter that there is none of."""
+    shown = chapters().get(slug)
+    if shown is None:
+        raise Http404
+    outline = [heading for heading, _text in shown.sections[1:]]
+    return render(request, "help/chapter.html", {"chapter": shown, "outline": outline, "chapters": chapters().values()})
+
+
+@cache
+def chapters() -> dict[str, Chapter]:
+    """The chapters by the part of the address that names them, in their order. The texts are in English."""
+    found = {}
+    with translation.override("en"):
+        for path in sorted((settings.BASE_DIR / "demo" / "handbook").glob("[0-9]*")):
+            text = path.read_text(encoding="utf-8")
+            if path.suffix == ".html" and (root := parse_html(text, path.name)) is not None:
+                text = convert_html(root)
+            slug = path.stem.partition("-")[2]
+            found[slug] = _chapter(slug, text)
+        found["settings"] = _chapter("settings", _settings_text())
+    return found
+
+
+def _chapter(slug: str, text: str) -> Chapter:
+    sections, _blocks = parse_structure(text)
+    ends = [*(section.start for section in sections[1:]), len(text)]
+    below = [
+        _SIGNS.sub(" ", text[section.start : end].partition("\n")[2])
+        for section, end in zip(sections, ends, strict=True)
+    ]
+    headings = [Heading(section.start, section.level, section.title) for section in sections]
+    # The title is the page's own heading; places in the text stay what they are.
+    title_end = text.index("\n", headings[0].start)
+    html = "".join(render_document(" " * title_end + text[title_end:]).parts)
+    html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)
+    return Chapter(slug, headings[0].title, tuple(zip(headings, below, strict=True)), mark_safe(html))  # noqa: S308
+
+
+def _settings_text() -> str:
+    """The file of settings as Markdown: its parts under headings."""
+    parts = _SETTINGS_HEADING.split((settings.BASE_DIR / ".env.example").read_text(encoding="utf-8"))
+    above = parts[0].strip().lstrip("# ")
+    blocks = [f"## {title}\n\n```\n{lines.strip()}\n```" for title, lines in zip(parts[1::2], parts[2::2], strict=True)]
+    return "\n\n".join(["# Settings", above, *blocks]) + "\n"
+
+
+def _excerpt(text: str, words: list[str]) -> str:
+    """Words of a section around the first of ``words``; its beginning when they stand in the heading."""
+    at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
+    start = max(0, at - _EXCERPT_CHARACTERS // 3)
+    cut = text[start : start + _EXCERPT_CHARACTERS]
+    return f"{'… ' if start else ''}{cut}{' …' if start + _EXCERPT_CHARACTERS < len(text) else ''}"
