@@ -126,3 +126,15 @@ def test_help_is_read_and_searched(site: Site, anywhere: Page) -> None:
     expect(page.get_by_text("#SEARCH_RATE=120/min")).to_be_visible()
     assert found + in_all_looks(page) == []
     assert not is_too_wide(page)
+
+
+def test_every_answer_can_be_had_anew(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    for number, (question, outcome) in enumerate(
+        (("How long is the warranty?", "complete"), ("Who won the football world cup in 1998?", "refused"))
+    ):
+        turn = ask(page, question)
+        turn.get_by_role("button", name="Ask anew").click()
+        anew = page.locator(".turn").nth(2 * number + 1)
+        expect(anew.locator(".question")).to_have_text(question)
+        expect(anew.locator(".answer")).to_have_class(f"answer is-{outcome}")
