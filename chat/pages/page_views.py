@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain, zip_longest
 from typing import Any
@@ -15,7 +15,8 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.cache import caches
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.functions import Abs
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render, resolve_url
 from django.urls import reverse
@@ -35,6 +36,7 @@ from retrieval.admin.document_forms import upload_context
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.document import is_narrowed
 from retrieval.rights import narrowing_key
+from retrieval.text.questions import normalize
 from retrieval.types import ANYBODY
 
 # Who may see which page.
@@ -232,6 +234,43 @@ def _telling(question: str) -> tuple[int, int]:
     return (min(len(question), 70), -len(question))
 
 
+# Questions to go on with, below an answer.
+
+MOST_FOLLOW_UPS = 3
+_PASSAGES_LOOKED_AT = 24
+_NUMBER = re.compile(r"^\d[\d.]*\s+")
+
+
+def follow_ups(answer: Answer) -> tuple[str, ...]:
+    """Questions that were written for passages of the document that is cited first, and its headings that ask, the
+    nearest first; none that was asked in the conversation, and none of a passage that the answer cites.
+
+    Whoever may read the answer may read that document.
+    """
+    citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
+    if answer.refused or not citations:
+        return ()
+    first = citations[0]
+    near = (
+        Chunk.objects.filter(document=first.document_id)
+        .exclude(pk__in=[cited.chunk_id for cited in citations if cited.chunk_id])
+        .exclude(start__lt=first.end, end__gt=first.start)
+        .order_by(Abs(F("start") - first.start), "pk")
+    )
+    asked = {normalize(question) for question in answer.conversation.answers.values_list("question", flat=True)}
+    cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
+    found: dict[str, str] = {}
+    for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
+        headings = [
+            _NUMBER.sub("", heading)
+            for heading in path[-1:]
+            if heading.endswith("?") and not heading.isupper() and heading not in cited_headings
+        ]
+        for question in list(filter(_can_stand_alone, [*headings, *written]))[:1]:
+            found.setdefault(normalize(question), question)
+    return tuple(question for key, question in found.items() if key not in asked)[:MOST_FOLLOW_UPS]
+
+
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
@@ -272,6 +311,8 @@ def page(
         else build_turn(answer, debug=debug, unfolded=str(answer.pk) == unfolded)
         for answer in answers
     ]
+    if turns and not turns[-1].is_withheld:
+        turns[-1] = replace(turns[-1], follow_ups=follow_ups(list(answers)[-1]))
     if refused_feedback and refused_feedback.id not in withheld:
         turns = [refused_feedback if turn.id == refused_feedback.id else turn for turn in turns]
     context = {

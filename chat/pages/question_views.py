@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -24,6 +25,7 @@ from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.page_views import (
+    follow_ups,
     for_visitors,
     may_debug,
     own_conversation,
@@ -94,7 +96,7 @@ def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
         answer = Answer.objects.get(pk=turn.id)
         if payload.get("withheld"):
             return build_withheld_turn(answer)
-        saved = build_turn(answer, debug=turn.debug)
+        saved = replace(build_turn(answer, debug=turn.debug), follow_ups=follow_ups(answer))
     except Answer.DoesNotExist:
         return failed_turn(turn, {"message": _("This conversation was deleted.")})
     finally:

@@ -35,7 +35,7 @@ class ShownTurn:
     for most. ``unfolded`` opens the form that asks what was wrong; with a ``feedback_error``,
     ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a question that was turned away
     unread. ``addresses`` stand in a source that the answer names: it may link them. ``near`` are places that come near
-    a question without an answer, ``choices`` questions to ask instead.
+    a question without an answer, ``choices`` questions to ask instead, ``follow_ups`` questions to go on with.
     """
 
     id: uuid.UUID
@@ -46,6 +46,7 @@ class ShownTurn:
     refused: bool = False
     near: tuple[NearCard, ...] = ()
     choices: tuple[Choice, ...] = ()
+    follow_ups: tuple[str, ...] = ()
     error: str = ""
     notices: tuple[str, ...] = ()
     citations: tuple[Cited, ...] = ()

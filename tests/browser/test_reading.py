@@ -138,3 +138,33 @@ def test_every_answer_can_be_had_anew(site: Site, page: Page) -> None:
         anew = page.locator(".turn").nth(2 * number + 1)
         expect(anew.locator(".question")).to_have_text(question)
         expect(anew.locator(".answer")).to_have_class(f"answer is-{outcome}")
+
+
+def test_follow_ups_are_answered(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    first = "Who can see the debug panel?"
+    assert 1 <= ask(page, first).locator(".follow-ups button").count() <= 3
+    page.reload()
+    asked = [first]
+    while (offered := page.locator(".turn:last-child .follow-ups button")).count() and len(asked) < 4:
+        asked.append(offered.first.inner_text())
+        offered.first.click()
+        expect(page.locator(".turn")).to_have_count(len(asked))
+        expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
+    assert len(set(asked)) == len(asked) > 1
+    assert page.locator(".follow-ups:visible").count() <= 1
+    assert in_all_looks(page) == []
+
+
+def test_what_another_tab_asked_appears(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ask(page, "How long is the warranty?")
+    other = page.context.new_page()
+    other.goto(page.url)
+    ask(other, "Price of MX-9902-W")
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
+    other.goto(site.url)
+    ask(other, "Who can see the debug panel?")
+    expect(page.locator(".conversations li")).to_have_count(2)
+    expect(page.locator(".turn")).to_have_count(2)

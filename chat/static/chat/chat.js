@@ -6,6 +6,7 @@
   const body = document.body;
   const live = document.getElementById("live");
   const narrow = matchMedia("(max-width: 60rem)");
+  const asked = new BroadcastChannel("ragsite-asked");
 
   // The question ---------------------------------------------------------------------------------------------------
 
@@ -81,6 +82,7 @@
     const status = event.detail.xhr.status;
     if (status < 200 || status >= 300 || event.detail.failed) return;
     if (event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
+    asked.postMessage("");
     // What was typed meanwhile, or before an offered question was chosen, was not sent.
     const sent = inLines(event.detail.requestConfig.formData.get("question"));
     const typed = question.value.replace(/\r\n/g, "\n").trimStart();
@@ -97,6 +99,23 @@
   });
   measure();
   question.setSelectionRange(question.value.length, question.value.length);
+
+  // What another tab asked appears here: its turns, if this tab shows the same conversation, and the list.
+  asked.addEventListener("message", async () => {
+    const response = await fetch(location.href).catch(() => null);
+    if (!response?.ok) return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const turn of page.querySelectorAll("#turns > .turn")) {
+      if (document.getElementById(turn.id)) continue;
+      document.getElementById("turns").append(turn);
+      htmx.process(turn);
+    }
+    const [list, current] = [page, document].map((each) => each.getElementById("conversations"));
+    if (list && !current.querySelector(".is-renaming")) {
+      current.replaceWith(list);
+      htmx.process(list);
+    }
+  });
 
   // The stream -----------------------------------------------------------------------------------------------------
 

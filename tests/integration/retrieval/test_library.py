@@ -1,0 +1,75 @@
+"""The page of collections and documents, and what a document's page leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from retrieval.models import Collection, Document
+from retrieval.viewer import library
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+
+
+def test_it_lists_what_the_visitor_may_read_and_no_more(
+    client: Client, collection: Collection, ingest: Ingest, settings: Any
+) -> None:
+    shown = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
+    ingest(
+        Collection.objects.create(slug="secret", name="Plans", is_public=False), "plans.md", "# The merger\n\nMarch."
+    )
+    ingest(collection, "narrowed.md", "# The salaries\n\nHigh.", metadata={settings.DOCUMENT_GROUPS_KEY: ["board"]})
+    Document.objects.create(collection=collection, source="unread.md")
+    for query in ("", "?q=the", "?collection=secret", "?page=99&q=%00"):
+        text = client.get(f"/documents/{query}").content.decode()
+        assert not [word for word in ("Plans", "merger", "salaries", "unread") if word in text]
+        assert (f"/documents/{shown.pk}/" in text) == (query != "?collection=secret")
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert client.get("/documents/").headers["Location"].endswith("?next=/documents/")
+
+
+def test_it_has_pages_and_finds_titles_and_file_names(
+    client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "DOCUMENTS_A_PAGE", 2)
+    for number in range(1, 4):
+        ingest(collection, f"file{number}.md", f"# Pump {number}\n\nIt pumps.")
+    first, second = (client.get(f"/documents/?page={page}").content.decode() for page in (1, 2))
+    assert ("Pump 2" in first, "Pump 3" in first, "Page 1 of 2" in first) == (True, False, True)
+    assert "Pump 3" in second
+    for words in ("pump 3", "FILE3", "pump file3"):
+        found = client.get("/documents/", {"q": words}).content.decode()
+        assert ("Pump 3" in found, "Pump 1" in found) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("referer", "leads_back"),
+    [
+        ("http://testserver/c/00000000-0000-4000-8000-000000000000/", True),
+        ("http://testserver/s/00000000-0000-4000-8000-000000000000/", True),
+        ("http://testserver/admin/", False),
+        ("https://elsewhere.example/c/00000000-0000-4000-8000-000000000000/", False),
+        ("http://[bad", False),
+    ],
+)
+def test_a_document_leads_back_to_a_conversation_of_this_site_alone(
+    client: Client, collection: Collection, ingest: Ingest, referer: str, *, leads_back: bool
+) -> None:
+    document = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
+    text = client.get(f"/documents/{document.pk}/", headers={"Referer": referer}).content.decode()
+    assert ("Back to the answer" in text) == leads_back
+
+
+def test_a_question_names_only_a_document_that_may_be_read(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    open_to_all = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
+    assert "In “The pump”: " in client.get(f"/?document={open_to_all.pk}").content.decode()
+    Collection.objects.update(visibility="staff")
+    for wanted in (open_to_all.pk, 10**30, "x"):
+        assert "In “" not in client.get(f"/?document={wanted}").content.decode()
