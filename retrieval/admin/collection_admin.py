@@ -55,7 +55,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             "all": [
                 "retrieval/admin.css",
                 "retrieval/profiles.css",
-                "retrieval/documents/drafts.css",
+                "retrieval/drafts.css",
                 "retrieval/uploading.css",
             ]
         }

@@ -173,7 +173,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     change_form_template = "admin/retrieval/draft/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/documents/drafts.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
         js = ["retrieval/live.js"]
 
     @admin.display(description=_("draft"), ordering="pk")

@@ -129,7 +129,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     actions = None
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/documents/drafts.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
         js = ["retrieval/live.js"]
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
