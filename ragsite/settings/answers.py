@@ -36,7 +36,7 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# Small models refuse half of what the sources answer when they are told that they may (docs/quality.md).
+# Small models refuse half of what the sources answer when they are told that they may (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
 CHAT_MODEL_TOOLS = env.flag("CHAT_MODEL_TOOLS", True)
 ANSWER_CACHE_SECONDS = env.number("ANSWER_CACHE_SECONDS", 7 * 24 * 3600.0)
