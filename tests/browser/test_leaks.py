@@ -30,7 +30,8 @@ In winter, whoever knows {canary} heats the boiler house twice a day.
 """
 # Each collection has the word that stands nowhere else, and the one who reads it at first.
 CANARIES = {"harbour": ("zalvorquim", "ada"), "orchard": ("wubriphant", "ben")}
-LEAVES_OUT = ("/accounts/logout/", "/admin/logout/", "/static/")
+# Help is the same for everybody.
+LEAVES_OUT = ("/accounts/logout/", "/admin/logout/", "/static/", "/help/")
 
 
 Read = tuple[str, list[str]]
