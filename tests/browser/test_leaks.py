@@ -18,7 +18,7 @@ from tests.browser.pages import ask
 
 # Of one kind, and of all.
 PAGES_OF_A_KIND = 2
-MOST_PAGES = 50
+MOST_PAGES = 70
 QUESTION = "What is the code of the boiler house?"
 TEXT = """# Sheet {canary}
 
