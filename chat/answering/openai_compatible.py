@@ -220,6 +220,8 @@ class OpenAICompatibleGenerator:
             partial.looped = True
             yield loop.finished + output.stop()
             return
+        if partial.has_machinery:
+            logger.warning("%s wrote what is no answer, such as a call or a thought; it was left out.", self.name)
         if output.gives_up:
             raise NoAnswer
         if not has_said:

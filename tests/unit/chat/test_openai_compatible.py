@@ -260,10 +260,13 @@ async def test_a_tag_that_a_source_is_about_stays(server: ModelServer) -> None:
     assert text == "The tag <think> begins a thought [1]."
 
 
-async def test_a_call_as_text_is_no_answer(server: ModelServer, sources: list[ContextSource]) -> None:
+async def test_a_call_as_text_is_no_answer(
+    server: ModelServer, sources: list[ContextSource], caplog: pytest.LogCaptureFixture
+) -> None:
     server.pieces = ['{"name": "ask_tables", "argu', 'ments": {"question": "How heavy?"}}']
     with pytest.raises(GenerationFailed, match="a call of a function"):
         await pieces(server, sources)
+    assert "it was left out" in caplog.text
 
 
 @pytest.mark.parametrize("said", ["The sources do not mention its weight.", "I'm sorry, but I can't assist with that."])
