@@ -19,7 +19,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
+.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -88,11 +88,6 @@ bench-dashboard: $(VENV)/.site
 
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
-
-bench-frameworks: $(VENV)/.site  ## search beside LangChain's and LlamaIndex's, in an environment of their own (BENCH_SETS="dir ...")
-	@test -x $(VENV)-frameworks/bin/python || { $(PYTHON) -m venv $(VENV)-frameworks && $(VENV)-frameworks/bin/pip install --quiet -r bench/frameworks/requirements.txt; }
-	$(BIN)/python manage.py migrate --verbosity 0
-	$(BIN)/python -m bench.frameworks.side_by_side --python $(VENV)-frameworks/bin/python --sets $(BENCH_SETS) --write docs/performance.md
 
 soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers, a zoo of hostile files (about two hours)
 	$(BIN)/python -m bench.reliability.kills --kills $(SOAK_KILLS)

@@ -1,4 +1,4 @@
-"""Statistics of measurements on public sets: areas under the curve, precision of refusals, shares. PURE."""
+"""Statistics of measurements on public sets: areas under the curve, precision of refusals. PURE."""
 
 from __future__ import annotations
 
@@ -81,17 +81,3 @@ def refusal_precision(
 
     precision = float(right.mean() / (right.mean() + wrong.mean()))
     return bootstrap(precision, resample, resamples=resamples)
-
-
-def share_interval(hits: int, total: int) -> tuple[float, float]:
-    """The 95 % interval of a share; (0, 1) of nothing.
-
-    Source: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
-    """
-    if not total:
-        return 0.0, 1.0
-    z = 1.96
-    share = hits / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * ((share * (1 - share) / total + z * z / (4 * total * total)) ** 0.5) / (1 + z * z / total)
-    return max(0.0, middle - half), min(1.0, middle + half)

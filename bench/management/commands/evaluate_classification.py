@@ -1,31 +1,46 @@
-"""How well questions are put into classes, on labelled questions."""
+"""How well questions are put into classes, on labelled questions.
+
+Labelled questions are JSON lines: `{"question", "class", "language", "split"}`. The rules may be written by looking at
+the split "tuning" only; a figure counts when it comes from "held-out".
+"""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from bench.classification.measures import (
-    HELD_OUT,
-    SHIPPED,
-    ClassifiedQuestion,
-    ConfusionMatrix,
-    accuracy,
-    classify_all,
-    confusion_matrix,
-    groups,
-    read_labelled_questions,
-)
+from bench.beir import read_objects
 from bench.reporting import text_table
-from evaluation.exceptions import EvaluationError
-from evaluation.statistics import rounded
+from evaluation.exceptions import EvaluationError, UnreadableTestSet
+from evaluation.statistics import mean_interval, rounded
 from retrieval.search.classification import classify
-from retrieval.types import QueryClass
+from retrieval.types import Classification, QueryClass
+
+SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
+LANGUAGES = ("english", "dutch")
+SPLITS = ("tuning", "held-out")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedQuestion:
+    """A question with the class that its label says, and what the classifier made of it."""
+
+    text: str
+    query_class: QueryClass
+    language: str
+    split: str
+    given: Classification
+
+    @property
+    def is_right(self) -> bool:
+        return self.given.query_class is self.query_class
 
 
 class Command(BaseCommand):
@@ -38,66 +53,77 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "file",
-            nargs="?",
-            type=Path,
-            default=SHIPPED,
-            metavar="FILE",
-            help='JSON lines: {"question", "class", "language", "split"}; the questions that came with the site when '
-            "left out.",
+            "file", nargs="?", type=Path, default=SHIPPED, metavar="FILE", help="Labelled questions (the site's own)."
         )
         parser.add_argument("--errors", action="store_true", help="List what was misjudged, with the rule that did it.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            classified = classify_all(read_labelled_questions(options["file"]), classify)
+            by_group = _groups(_read(options["file"]))
         except EvaluationError as error:
             raise CommandError(str(error)) from error
+        accuracies = {name: mean_interval([float(one.is_right) for one in own]) for name, own in by_group.items()}
         if options["json"]:
-            self.stdout.write(json.dumps(_as_json(classified), ensure_ascii=False))
+            figures = {
+                name: {"questions": len(own), "accuracy": rounded(accuracies[name]), "confusion": _confusion(own)}
+                for name, own in by_group.items()
+            }
+            self.stdout.write(json.dumps(figures, ensure_ascii=False))
             return
-        by_group = groups(classified)
-        rows = []
-        for name, members in by_group.items():
-            rows.append([name, str(len(members)), str(accuracy(members))])
+        rows = [[name, str(len(own)), str(accuracies[name])] for name, own in by_group.items()]
         self.stdout.write(text_table(["questions", "number", "accuracy"], rows))
-        judged = HELD_OUT if HELD_OUT in by_group else "all"
+        judged = "held-out" if "held-out" in by_group else "all"
         self.stdout.write(f"Confusion matrix, {judged}: a row is the label, a column the class given")
-        self._print_matrix(confusion_matrix(by_group[judged]))
-        if options["errors"]:
-            self._print_errors(classified)
-
-    def _print_matrix(self, matrix: ConfusionMatrix) -> None:
-        rows = [[actual.value, *map(str, matrix.row(actual)), _figure(matrix.recall(actual))] for actual in QueryClass]
-        rows.append(["precision", *(_figure(matrix.precision(predicted)) for predicted in QueryClass), ""])
-        self.stdout.write(text_table(["", *(predicted.value for predicted in QueryClass), "recall"], rows))
-
-    def _print_errors(self, classified: Sequence[ClassifiedQuestion]) -> None:
-        for one in classified:
-            if not one.correct:
-                given = f"{one.classification.query_class} ({one.classification.rule})"
-                self.stdout.write(f"{one.question.query_class}, taken for {given}: {one.question.text}")
+        matrix = _confusion(by_group[judged])
+        rows = [
+            [label, *map(str, given.values()), f"{given[label] / total:.3f}" if (total := sum(given.values())) else "-"]
+            for label, given in matrix.items()
+        ]
+        self.stdout.write(text_table(["", *matrix, "recall"], rows))
+        for one in by_group["all"] if options["errors"] else ():
+            if not one.is_right:
+                given = f"{one.given.query_class} ({one.given.rule})"
+                self.stdout.write(f"{one.query_class}, taken for {given}: {one.text}")
 
 
-def _figure(share: float | None) -> str:
-    return "-" if share is None else f"{share:.3f}"
+def _read(path: Path) -> list[ClassifiedQuestion]:
+    """The file's questions in their order, classified. Raises: UnreadableTestSet, naming the line."""
+    questions: dict[tuple[str, str], ClassifiedQuestion] = {}
+    for where, row in read_objects(path):
+        text = row.get("question")
+        if not isinstance(text, str) or not text.strip():
+            raise UnreadableTestSet(f'{where}, has no "question", or an empty one.')
+        label = _one_of(where, row, "class", [query_class.value for query_class in QueryClass])
+        language, split = _one_of(where, row, "language", LANGUAGES), _one_of(where, row, "split", SPLITS)
+        if (language, text.casefold()) in questions:
+            # The same question in both halves would be tuned on and tested with.
+            raise UnreadableTestSet(f"{where}: the question {text!r} is there a second time.")
+        made = ClassifiedQuestion(text, QueryClass(label), language, split, classify(text))
+        questions[language, text.casefold()] = made
+    if not questions:
+        raise UnreadableTestSet(f"{path} holds no question.")
+    return list(questions.values())
 
 
-def _as_json(classified: Sequence[ClassifiedQuestion]) -> dict[str, Any]:
-    return {
-        name: {
-            "questions": len(members),
-            "accuracy": rounded(accuracy(members)),
-            "confusion": _matrix_as_json(confusion_matrix(members)),
-        }
-        for name, members in groups(classified).items()
-    }
+def _one_of(where: str, row: Mapping[str, object], key: str, allowed: Sequence[str]) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or value not in allowed:
+        raise UnreadableTestSet(f'{where}: the "{key}" is one of {", ".join(allowed)}, not {value!r}.')
+    return value
 
 
-def _matrix_as_json(matrix: ConfusionMatrix) -> dict[str, dict[str, int]]:
-    """The counts by label, then by the class given."""
-    return {
-        actual.value: dict(zip((predicted.value for predicted in QueryClass), matrix.row(actual), strict=True))
-        for actual in QueryClass
-    }
+def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
+    """The questions as a whole, of each split, and of each language within a split, without the empty groups."""
+    found = {"all": questions}
+    for split in SPLITS:
+        found[split] = [one for one in questions if one.split == split]
+        for language in LANGUAGES:
+            found[f"{split}, {language}"] = [one for one in found[split] if one.language == language]
+    return {name: members for name, members in found.items() if members}
+
+
+def _confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
+    """How many questions of each label were given each class."""
+    counts = Counter((one.query_class, one.given.query_class) for one in questions)
+    return {label.value: {given.value: counts[label, given] for given in QueryClass} for label in QueryClass}

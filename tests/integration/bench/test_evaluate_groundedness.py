@@ -83,8 +83,3 @@ def test_answers_of_one_kind_and_a_missing_file_are_refused(file, tmp_path):
     file.write_text(file.read_text().splitlines()[0] + "\n")
     with pytest.raises(CommandError, match="needs an answer that is hallucinated and one that is not"):
         evaluate(file)
-
-
-def test_too_few_questions_cannot_be_cross_validated(file):
-    with pytest.raises(CommandError, match="needs 10 questions or more, not 3"):
-        evaluate(file, "--cross-validate")

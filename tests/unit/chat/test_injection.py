@@ -1,4 +1,4 @@
-"""Questions that try to instruct the site; how many of real ones are told is measured by `evaluate_injection`."""
+"""Questions that try to instruct the site."""
 
 from __future__ import annotations
 

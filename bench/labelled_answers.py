@@ -9,36 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bench.beir import read_objects
-from bench.groundedness.logistic import fit
 from bench.reporting import Report
 from chat.answering.citations import cited_sentences
-from chat.answering.support import (
-    Features,
-    SentenceSupport,
-    Statement,
-    SupportScorer,
-    SupportWeights,
-    cut_passage,
-    estimate_support,
-    groundedness,
-)
+from chat.answering.support import SentenceSupport, Statement, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
-FOLDS = 10
-SEED = 20_000
 LEAST_OVERLAP = 3
 """A sentence is marked when this many of its characters are; spans often hold a neighbour's full stop or space."""
 
 _WORD = re.compile(r"\w+")
-_NOTHING_AGAINST = Features(0.0, 0.0, 0.0, 0, 0, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,46 +164,3 @@ def marking(judged: Sequence[JudgedAnswer]) -> Marking:
         marked=len(doubted),
         found=sum(sentence.marked for sentence in doubted),
     )
-
-
-def fitted_weights(judged: Sequence[JudgedAnswer]) -> SupportWeights:
-    """The weights that make these answers' sentences most likely to be marked as they are.
-
-    Raises: ValueError without a marked sentence and one that is not.
-    """
-    sentences = [sentence for answer in judged for sentence in answer.sentences]
-    rows = [
-        (features.unfamiliar, features.unphrased, features.scattered)
-        for sentence in sentences
-        for features in [sentence.judgement.features or _NOTHING_AGAINST]
-    ]
-    intercept, weights = fit(np.array(rows), np.array([sentence.marked for sentence in sentences]))
-    return SupportWeights(intercept, *(float(weight) for weight in weights))
-
-
-def cross_validated(judged: Sequence[JudgedAnswer], folds: int = FOLDS) -> list[JudgedAnswer]:
-    """The same answers, in order, judged by weights fitted on those to other questions.
-
-    Raises: as :func:`fitted_weights`, and ValueError for fewer questions than folds.
-    """
-    sources = sorted({answer.answer.source for answer in judged})
-    if len(sources) < folds:
-        raise ValueError(f"Cross-validation needs {folds} questions or more, not {len(sources)}.")
-    np.random.default_rng(SEED).shuffle(sources)
-    rejudged: list[JudgedAnswer | None] = [None] * len(judged)
-    for fold in range(folds):
-        held_out = set(sources[fold::folds])
-        weights = fitted_weights([answer for answer in judged if answer.answer.source not in held_out])
-        for number, answer in enumerate(judged):
-            if answer.answer.source in held_out:
-                rejudged[number] = _reweighted(answer, weights)
-    return [answer for answer in rejudged if answer is not None]
-
-
-def _reweighted(judged: JudgedAnswer, weights: SupportWeights) -> JudgedAnswer:
-    sentences = []
-    for sentence in judged.sentences:
-        old = sentence.judgement
-        value = estimate_support(old.features, weights) if old.features else 1.0
-        sentences.append(JudgedSentence(sentence.text, replace(old, support=value), sentence.marked))
-    return JudgedAnswer(judged.answer, tuple(sentences), groundedness(each.judgement.support for each in sentences))
