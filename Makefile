@@ -77,7 +77,7 @@ bench-answers: $(VENV)/.site
 	@test -z "$(GRADED_SETS)" || $(BIN)/python manage.py grade_answers $(GRADED_SETS) --write docs/quality.md
 
 bench-stages: $(VENV)/.site
-	DATABASE_POOL_SIZE=20 $(BIN)/python manage.py benchmark_answers --write docs/performance.md
+	$(BIN)/python manage.py benchmark_answers --write docs/performance.md
 
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md

@@ -32,6 +32,6 @@ QUEUE_SECONDS = Histogram(
 )
 REFUSED_QUESTIONS = Counter("ragsite_refused_questions", "Questions that were not taken because the queue was full.")
 OUT_OF_TIME = Counter(
-    "ragsite_answers_out_of_time", "Answers ended by QUESTION_SECONDS: waiting, searching, or writing.", ["stage"]
+    "ragsite_answers_out_of_time", "Answers that took too long: waiting, searching, or writing.", ["stage"]
 )
 ABANDONED = Counter("ragsite_abandoned_answers", "Answers that were stopped because nobody read them any more.")

@@ -33,7 +33,6 @@ from gunicorn.workers import gasgi
 
 from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
-from ragsite.postgres.embedded import pool_of
 from retrieval import conf
 from retrieval.api.callers import network_of
 from retrieval.documents import sandbox
@@ -44,11 +43,17 @@ logger = logging.getLogger(__name__)
 
 # A process that has not answered the first one for so long is killed, and a request's body may be silent for as long.
 SILENT_SECONDS = 15
+# How long open streams go on when the server is told to end: `serve` waits for ten seconds in all.
+STREAM_SECONDS = 3
 # For answers that are being saved when the streams have had their time, and what is left to do then.
 STOP_SECONDS = 5
 # To the database, of all processes together when each answers; one alone may take half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
+_PRIMARY_POOL = {"min_size": 1, "timeout": 10}
+# Whoever asks a replica that is gone turns to the primary, and does not wait for a connection; when it is back, the
+# next one who asks connects.
+_REPLICA_POOL = {"min_size": 0, "timeout": 1, "reconnect_timeout": 1}
 # For the headers of a connection's first request; those of a later one have the time of `keepalive`.
 HEADER_SECONDS = 10.0
 # Connections that one address may have open to one process, and files that are left for other things than connections.
@@ -156,7 +161,8 @@ preload_app = True
 timeout = SILENT_SECONDS
 # A file's time is how a process says that it lives: not on a disk that may be full, or slow.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
-graceful_timeout = settings.WEB_GRACEFUL_SECONDS + STOP_SECONDS
+# `--graceful-timeout` gives them more, as the manifests do.
+graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
 # `X-Forwarded-For` and `-Proto` are read by DRF and Django, as NUM_PROXIES and HTTPS say, from nobody else.
@@ -181,12 +187,13 @@ def on_starting(server: Any) -> None:
     shared_metrics.share(settings.DATA_DIR)
     preload()
     load_model()
-    if not settings.DATABASE_POOL_SIZE:
-        # As streams give theirs back while they wait for a model, each process keeps a few.
-        size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
-        for alias, database in connections.settings.items():
-            database["OPTIONS"]["pool"] = pool_of(size, is_replica=alias != "default")
-            database["CONN_MAX_AGE"] = 0
+    # As streams give theirs back while they wait for a model, each process keeps a few.
+    size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
+    for alias, database in connections.settings.items():
+        database["OPTIONS"]["pool"] = _PRIMARY_POOL | {"max_size": size}
+        if alias != "default":
+            database["OPTIONS"]["pool"] |= _REPLICA_POOL
+        database["CONN_MAX_AGE"] = 0
     connections.close_all()
     # The garbage collector would write to what is loaded by now, and make copies everywhere.
     gc.collect()
@@ -199,7 +206,7 @@ def post_fork(server: Any, worker: Any) -> None:
     end_with(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
     # Until then streams may go on; the first process kills this one a little later.
-    worker.cfg.set("graceful_timeout", settings.WEB_GRACEFUL_SECONDS)
+    worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
     # Before the first question comes, rather than while it waits.
     prepare_model(lambda embedder: embedder.prepare())
 

@@ -53,7 +53,6 @@ for _name in list(os.environ):
             "SIGN_UP",
             "LOCAL_PASSWORDS",
             "STAFF_REQUIRES_MFA",
-            "PASSKEYS",
             "EMAIL_",
             "OTEL_",
             "LOG_",

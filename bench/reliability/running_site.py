@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import httpx2
 import psutil
 
+from bench import with_constants
 from ragsite.postgres.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # The bench asks more, and more at once, than the limits allow a person: as if behind a proxy, for many.
-_RATES = {"ASK_RATE": "1000000/min", "SEARCH_RATE": "1000000/min", "CALLER_SHARE": "1", "NUM_PROXIES": "1"}
+_RATES = {"ASK_RATE": "1000000/min", "SEARCH_RATE": "1000000/min", "NUM_PROXIES": "1"}
 # By role: how the names of its processes begin.
 _ROLES = {"web server": "ragsite-web", "web": "ragsite-web-", "worker": "ragsite-worker", "scheduler": "ragsite-beat"}
 
@@ -53,6 +54,7 @@ class RunningSite:
         self.environment = {
             **os.environ,
             **_RATES,
+            **with_constants(CALLER_SHARE=1.0),
             "RAGSITE_DOTENV": "false",
             "DATA_DIR": str(data_dir),
             "PYTHONUNBUFFERED": "1",

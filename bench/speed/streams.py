@@ -19,6 +19,7 @@ import psutil
 from django.conf import settings
 from django.db import connection
 
+from bench import with_constants
 from bench.speed.slow_model import SlowModel, slow_model
 from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
@@ -242,16 +243,15 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "OPENAI_MODEL": "slow" if model_url else "",
         "OPENAI_API_KEY": "",
         "OPENAI_MAX_TOKENS": "8000",
-        "REFORMULATE_WITH_MODEL": "false",
         "CHAT_REQUIRES_LOGIN": "false",
         "HTTPS": "false",
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
-        # All streams are of one address.
-        "CALLER_SHARE": "1",
         "NUM_PROXIES": "1",
         # What is measured is what many open streams cost, not the queue; without a model, how fast that gets shorter.
-        "ANSWERS_AT_ONCE" if model_url else "ANSWERS_WAITING": "4096",
+        **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
+        # All streams are of one address.
+        **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         # By this name the database knows the web process's connections from all others.
         "PGAPPNAME": SLUG,

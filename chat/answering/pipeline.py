@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
@@ -384,7 +383,7 @@ async def _refuse(writing: _Writing) -> Completed:
 async def _find_tables(writing: _Writing) -> TablesOfQuestion | None:
     """The tables that the model may ask; None where none of the passages' tables may answer, nobody asks, or the model
     was not seen to use functions rightly."""
-    if writing.generator is None or not settings.CHAT_MODEL_TOOLS:
+    if writing.generator is None:
         return None
     tables = await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
     return tables if tables is not None and await in_thread(uses_functions)() else None

@@ -97,7 +97,6 @@ def build_key(
             settings.OPENAI_CONTEXT_TOKENS,
             settings.OPENAI_PROMPT_TOKENS,
             settings.CHAT_MODEL_MAY_REFUSE,
-            settings.CHAT_MODEL_TOOLS,
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
         if conf.generator() is not None

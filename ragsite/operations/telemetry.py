@@ -34,7 +34,7 @@ class OpenTelemetrySpans:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -42,9 +42,9 @@ class OpenTelemetrySpans:
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         # Each process counts for itself.
-        resource = Resource.create(
-            {"service.name": settings.OTEL_SERVICE_NAME, "service.instance.id": str(uuid.uuid4())}
-        )
+        resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
+        # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes first.
+        resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
         # Not made the global ones, which libraries in the worker look for.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

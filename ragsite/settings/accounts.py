@@ -20,8 +20,8 @@ SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP_DOMAINS")]
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.flag("HTTPS", False)
-# Browsers offer them to names with HTTPS, and to localhost, and never to a bare address such as 127.0.0.1.
-PASSKEYS = env.flag("PASSKEYS", HTTPS)
+# Browsers offer them to names with HTTPS alone, and to localhost.
+PASSKEYS = HTTPS
 
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_PORT = env.integer("EMAIL_PORT", 587)

@@ -12,7 +12,7 @@ from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL, OPENAI_PRICE_COMPLET
 
 # A whole question, from its place in the queue to the saved answer; every part that waits takes of these. A local model
 # writes one answer at a time.
-QUESTION_SECONDS = env.number("QUESTION_SECONDS", 300.0 if LOCAL_MODEL else 120.0)
+QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
 # Answers written at once: by one web server, and by those of all machines together (0: no such bound). More wait, up to
 # ANSWERS_WAITING at each server; what is asked then is refused.
 ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
@@ -24,9 +24,9 @@ MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
 MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
 if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
     raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
-ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 8 if LOCAL_MODEL else 32)
-# Of both, what one caller may have: an account, or an address without one. 1: one may have all.
-CALLER_SHARE = env.number("CALLER_SHARE", 0.25)
+ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
+# Of both, what one caller may have: an account, or an address without one. Four of them fill the site.
+CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 # Whose pages may show the widget, as origins; they stand in a policy that browsers read.
 WIDGET_SITES = env.names("WIDGET_SITES")
@@ -38,12 +38,12 @@ METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 # Small models refuse half of what the sources answer when they are told that they may (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-CHAT_MODEL_TOOLS = env.flag("CHAT_MODEL_TOOLS", True)
-ANSWER_CACHE_SECONDS = env.number("ANSWER_CACHE_SECONDS", 7 * 24 * 3600.0)
+# A changed document, model, profile or release ends it sooner; *Ask again* passes it by.
+ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
 # Every answer is judged in the background: by rules, which cost nothing, and by a language model if one is named here.
 # It is named on its own, because a model that judges its own answers flatters itself.
-EVALUATE_ANSWERS = env.flag("EVALUATE_ANSWERS", True)
+EVALUATE_ANSWERS = True
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
@@ -61,5 +61,3 @@ AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
 # Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
 # 6 connections to PostgreSQL, which allows 100 unless told otherwise.
 WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))
-# How long open streams may go on when the web server is told to end. `serve` waits for ten seconds in all.
-WEB_GRACEFUL_SECONDS = env.integer("WEB_GRACEFUL_SECONDS", 3)

@@ -39,7 +39,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "ragsite.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
 # In KiB. A child that has grown beyond it is replaced when its task is done.
-CELERY_WORKER_MAX_MEMORY_PER_CHILD = env.integer("WORKER_MAX_MEMORY_MIB", 1500) * 1024
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite.postgres.embedded import EmbeddedPostgres, pool_of
+from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
 DATABASE_URL = env.text("DATABASE_URL")
 EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
 database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
-DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
-DATABASE_PREPARES_STATEMENTS = env.flag("DATABASE_PREPARES_STATEMENTS", True)
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
+        # One a thread; the processes of the web server keep a pool (ragsite/web.py).
+        "CONN_MAX_AGE": None,
     }
 }
-if DATABASE_POOL_SIZE:
-    # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
-    DATABASES["default"]["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE)
-else:
-    DATABASES["default"]["CONN_MAX_AGE"] = None
 
 # Searches read from streaming replicas of it.
 DATABASE_REPLICA_URLS = env.names("DATABASE_REPLICA_URLS")
@@ -37,8 +32,6 @@ for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
     }
     # One that is gone is given up soon.
     _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
-    if DATABASE_POOL_SIZE:
-        _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
 DATABASE_ROUTERS = ["retrieval.infrastructure.database.Router"] if DATABASE_REPLICA_URLS else []
 
 CACHES: dict[str, dict[str, Any]] = {

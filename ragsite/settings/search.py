@@ -57,7 +57,7 @@ OPENAI_MODEL = env.text("OPENAI_MODEL")
 # A GGUF file, which a process of the site serves (ragsite/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
 LOCAL_MODEL_PORT = env.integer("LOCAL_MODEL_PORT", 8411)
-LOCAL_MODEL_THREADS = env.integer("LOCAL_MODEL_THREADS", available_cores())
+LOCAL_MODEL_THREADS = available_cores()
 if LOCAL_MODEL:
     if OPENAI_BASE_URL:
         raise ImproperlyConfigured("LOCAL_MODEL and OPENAI_BASE_URL both name a language model: leave out one of them.")
@@ -76,8 +76,8 @@ OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = {}
-# A local model writes one thing at a time, and would be late.
-if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", not LOCAL_MODEL):
+# A local model writes one thing at a time, and would be late. A search profile can do without.
+if HAS_MODEL and not LOCAL_MODEL:
     QUERY_REFORMULATOR = _backend(
         "retrieval.search.model_reformulator.ModelReformulator",
         **_MODEL,
@@ -108,12 +108,11 @@ if RERANK_URL := env.text("RERANK_URL"):
         model=env.text("RERANK_MODEL"),
         api=env.text("RERANK_API", "auto"),
     )
-# What searches without a published profile use.
-RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "zscore")
-# A profile in the admin changes these.
+# What searches use until a profile is published in the admin.
+RETRIEVAL_DEFAULT_METHOD = "zscore"
 RETRIEVAL_TOP_K = 8
 RETRIEVAL_DEPTH = 50
-RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none")
+RETRIEVAL_RERANKER = "none"
 # The one switch back to vectors alone, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 # A retriever that is slower is left out.

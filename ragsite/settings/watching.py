@@ -6,7 +6,6 @@ from ragsite.settings import env
 
 # Traces and metrics go there over OTLP; the exporters read OpenTelemetry's other variables themselves.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
-OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "ragsite")
 
 # One line of text an event, or one JSON object.
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
@@ -27,7 +26,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        **{name: {"level": env.text("LOG_LEVEL", "INFO")} for name in ("ragsite", "retrieval", "chat", "evaluation")},
+        **{name: {"level": "INFO"} for name in ("ragsite", "retrieval", "chat", "evaluation")},
         # It has set up handlers of its own by now. Its access lines hold queries, and with them questions.
         "uvicorn": {"handlers": [], "propagate": True, "level": "WARNING"},
     },

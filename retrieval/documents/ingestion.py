@@ -299,8 +299,7 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
     if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
             f"{document.source} would be cut into {len(text_chunks):,} passages, and "
-            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files, or "
-            "ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES."
+            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files."
         )
     return text_chunks
 

@@ -287,7 +287,7 @@ def check_rows(source: str, data: bytes) -> None:
     if rows > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
             f"{source} has about {rows:,} rows, and {settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into "
-            "smaller files, or ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES."
+            "smaller files."
         )
 
 

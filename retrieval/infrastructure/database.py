@@ -172,7 +172,7 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         psycopg.Cursor[tuple[Any, ...]](connection.connection) as cursor,
     ):
         # The statements are the site's own: only their parameters come from outside.
-        cursor.execute(sql, parameters, prepare=settings.DATABASE_PREPARES_STATEMENTS, binary=True)
+        cursor.execute(sql, parameters, prepare=True, binary=True)
         return cursor.fetchall()
 
 

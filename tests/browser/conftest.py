@@ -25,6 +25,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from bench import with_constants
 from tests.browser.visitors import TIMEOUT_MILLISECONDS, Complaints, Visitors
 from tests.support.databases import create_database, database, url_of
 from tests.support.demo import make_demo_database
@@ -267,7 +268,7 @@ def _model() -> Iterator[ModelServer]:
 @pytest.fixture(scope="session")
 def model_site(_start_shared_site: Callable[..., Site], _model: ModelServer) -> Site:
     """A site whose answers a language model writes, every time anew: the one of the fixture ``model``."""
-    return _start_shared_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
+    return _start_shared_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", **with_constants(ANSWER_CACHE_SECONDS=0))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 from django.conf import LazySettings
 from playwright.sync_api import Page, expect
 
+from bench import with_constants
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
 from tests.browser.test_dashboard import busy_site  # noqa: F401  # a fixture
@@ -152,7 +153,7 @@ def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazyS
     from tests.support.experiments import simulate, started
 
     settings.EVALUATE_ANSWERS = False
-    site = start_site(EVALUATE_ANSWERS="false")
+    site = start_site(**with_constants(EVALUATE_ANSWERS=False))
     site.sign_in(page)
     with site.data():
         experiment = started(User.objects.get(username="admin"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from bench import with_constants
 from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import ask, in_all_looks, is_too_wide
 from tests.support.demo import PASSWORD
@@ -38,7 +39,7 @@ def sso_site(start_site: Callable[..., Site], provider: Provider) -> Site:
         OIDC_CLIENT_SECRET="secret",
         OIDC_NAME=NAME,
         SIGN_UP="invitation",
-        PASSKEYS="true",
+        **with_constants(MFA_SUPPORTED_TYPES=["totp", "recovery_codes", "webauthn"], MFA_PASSKEY_LOGIN_ENABLED=True),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from bench import with_constants
 from tests.browser.conftest import Complaints, Site
 from tests.browser.pages import answer_text, ask, begin_asking
 from tests.support.model_server import ModelServer
@@ -23,11 +24,10 @@ def poor_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
     return start_site(
         OPENAI_BASE_URL=_model.url,
         OPENAI_MODEL="tiny",
-        ANSWER_CACHE_SECONDS="0",
         EMBEDDING_BASE_URL="http://127.0.0.1:9/v1",
         EMBEDDING_MODEL="gone",
         ANSWERS_AT_ONCE="1",
-        ANSWERS_WAITING="1",
+        **with_constants(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from bench import with_constants
 from chat.models import Answer
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, model_server
@@ -39,9 +40,8 @@ def server(
         log,
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
-        ANSWER_CACHE_SECONDS="0",
         ANSWERS_AT_ONCE="1",
-        ANSWERS_WAITING="1",
+        **with_constants(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
     )
     yield started
     started.stop()

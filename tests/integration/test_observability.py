@@ -72,7 +72,6 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
         model.raw = json.dumps({"error": {"message": f"input: {question}", "input": text}}).encode()
         environment = {
             "LOG_FORMAT": "json",
-            "LOG_LEVEL": "DEBUG",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "OTEL_METRIC_EXPORT_INTERVAL": "200",

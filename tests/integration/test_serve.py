@@ -11,6 +11,7 @@ import httpx2
 import psutil
 import pytest
 
+from bench import with_constants
 from retrieval.models import Collection, Document
 from tests.integration.test_killed import events_of
 from tests.support.model_server import ModelServer, model_server
@@ -49,7 +50,7 @@ def test_what_serve_has_loaded_runs_as_its_forks(
         DATA_DIR=str(tmp_path),
         WEB_CONCURRENCY="1",
         ANSWERS_AT_ONCE="1",
-        ANSWERS_WAITING="0",
+        **with_constants(ANSWERS_WAITING=0),
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
     )

@@ -14,6 +14,7 @@ import httpx2
 import psutil
 import pytest
 
+from bench import with_constants
 from chat.models import Answer
 from retrieval.models import Collection, Document
 from tests.integration.test_killed import events_of
@@ -38,9 +39,8 @@ def server(model: ModelServer, tmp_path: Path) -> Iterator[WebServer]:
         config="python:tests.support.hanging_web",
         WEB_CONCURRENCY="2",
         ANSWERS_AT_ONCE="2",
-        ANSWERS_WAITING="2",
+        **with_constants(ANSWERS_WAITING=2),
         ASK_RATE="7/h",
-        DATABASE_POOL_SIZE="4",
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
     )

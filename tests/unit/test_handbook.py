@@ -35,10 +35,6 @@ SENTENCES = {
         f"Up to {EXACT_UP_TO:,} passages are compared one by one",
         f"below {ANSWERABLE:.0%} the answer is a refusal",
     ],
-    "06-administration.md": [
-        f"| `RETRIEVAL_METHOD` | {settings.RETRIEVAL_DEFAULT_METHOD} |",
-        f"| `RETRIEVAL_RERANKER` | {settings.RETRIEVAL_RERANKER} |",
-    ],
     "08-glossary-and-faq.md": [
         f"Yes, your last {IN_WORDS[MOST_JOINED]} questions",
         f"A language model also sees the last {IN_WORDS[REMEMBERED_TURNS]} questions with their answers.",

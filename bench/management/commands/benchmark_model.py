@@ -17,6 +17,7 @@ import psutil
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from bench import with_constants
 from bench.arguments import positive
 
 STARTING_SECONDS, ANSWERING_SECONDS = 120.0, 600.0
@@ -38,6 +39,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         prompt_tokens, answer_tokens = options["prompt_tokens"], options["answer_tokens"]
+        threads = options["threads"] or settings.LOCAL_MODEL_THREADS
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -46,7 +48,7 @@ class Command(BaseCommand):
             "OPENAI_BASE_URL": "",
             "LOCAL_MODEL": str(options["model"]),
             "LOCAL_MODEL_PORT": str(port),
-            "LOCAL_MODEL_THREADS": str(options["threads"] or settings.LOCAL_MODEL_THREADS),
+            **with_constants(LOCAL_MODEL_THREADS=threads),
             "OPENAI_CONTEXT_TOKENS": str(2 * prompt_tokens + answer_tokens + 500),
         }
         server = subprocess.Popen(
@@ -70,7 +72,7 @@ class Command(BaseCommand):
                 after = process.cpu_times()
                 figures = {
                     "model": options["model"].name,
-                    "threads": int(environment["LOCAL_MODEL_THREADS"]),
+                    "threads": threads,
                     "prompt_tokens": read["prompt_n"],
                     "prompt_tokens_per_second": round(read["prompt_per_second"], 1),
                     "prompt_tokens_per_processor_second": _rate(read["prompt_n"], before, between),

@@ -157,7 +157,6 @@ class Command(BaseCommand):
             "HOST": f"[{self.host}]" if ":" in self.host else self.host,
             "PORT": str(self.port),
             "DATA_DIR": str(settings.DATA_DIR),
-            "DJANGO_SETTINGS_MODULE": "ragsite.settings",
             "PYTHONUNBUFFERED": "1",
         }
 

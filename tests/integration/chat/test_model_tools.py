@@ -155,16 +155,11 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
     assert [call.told for call in panel.trace.prompt.calls][0] == ""
 
 
-async def test_without_tables_or_by_setting_no_function_is_offered(
-    library: Collection, model: ModelServer, ingest: Ingest, settings: LazySettings
-) -> None:
+async def test_without_tables_no_function_is_offered(library: Collection, model: ModelServer, ingest: Ingest) -> None:
     await ask()
     await sync_to_async(ingest)(library, "parts.csv", PARTS)
-    settings.CHAT_MODEL_TOOLS = False
     await ask()
-    settings.CHAT_MODEL_TOOLS = True
-    await ask()
-    assert ["tools" in request for request in model.requests] == [False, False, True]
+    assert ["tools" in request for request in model.requests] == [False, True]
 
 
 async def test_tables_that_the_asker_may_not_read_are_not_there(

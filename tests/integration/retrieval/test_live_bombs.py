@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from django.core.files.base import ContentFile
 
+from bench import with_constants
 from retrieval.documents import submission
 from retrieval.models import Collection, Document, DocumentText
 from tests.support import bombs
@@ -98,7 +99,7 @@ def test_drawing_stops_when_the_last_visitor_leaves(collection: Collection, serv
 def test_two_bombs_do_not_keep_a_worker_of_two_slots_from_an_innocent_file(
     collection: Collection, server: WebServer, tmp_path: Path
 ) -> None:
-    limits = {"EXTRACTION_SECONDS": "40"}
+    limits = with_constants(EXTRACTION_SECONDS=40.0)
     with real_queue():
         worker = start_worker(tmp_path / "worker.log", concurrency=2, **limits)
         try:

@@ -57,7 +57,7 @@ def test_a_table_of_too_many_rows_is_refused_at_once(
         response = admin_client.post(
             reverse("admin:retrieval_document_add"), {"collection": collection.pk, "file": file}, follow=True
         )
-        assert ("ask whoever runs this site to raise DOCUMENT_MAX_PASSAGES" in response.content.decode()) == is_refused
+        assert ("is the most: split it into smaller files." in response.content.decode()) == is_refused
     assert Document.objects.count() == 1
 
 

@@ -305,24 +305,14 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     settings.RERANKERS = {
         "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": "localhost"}}
     }
-    settings.RETRIEVAL_RERANKER = "htpp"
     assert errors() == [
-        "RETRIEVAL_RERANKER is 'htpp'; it must be one of none, http.",
         'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".',
     ]
     settings.RERANKERS = {"none": {"BACKEND": "retrieval.search.https.HttpReranker"}}
-    settings.RETRIEVAL_RERANKER = "none"
     assert errors() == [
         "RERANKERS has a 'none', which is the name of no reranker.",
         "Reranker none: RERANKERS names a backend that cannot be made: No module named 'retrieval.search.https'",
     ]
-
-
-def test_the_hint_for_a_missing_reranker_names_no_reranker(settings: LazySettings) -> None:
-    """A list of them would have to grow with each reranker."""
-    settings.RETRIEVAL_RERANKER = "length"
-    hints = [message.hint for message in run_checks() if message.id == "retrieval.E005"]
-    assert hints == ["`.env.example` says what each of them needs."]
 
 
 def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
