@@ -11,12 +11,6 @@ class RetrievalConfig(AppConfig):
 
         from retrieval import checks, signals  # noqa: F401  (they register themselves)
         from retrieval.documents import sandbox
-        from retrieval.viewer import pdf_pages
+        from retrieval.viewer import pdf_pages  # noqa: F401  (its turns are shared by processes that are forked later)
 
         sandbox.require_guards(settings.SANDBOX_REQUIRED)
-        pdf_pages.configure(
-            # One page in a web process: drawing takes a core, which answers need.
-            at_once=1,
-            memory_mib=512,
-            seconds=10.0,
-        )

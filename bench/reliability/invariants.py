@@ -82,10 +82,7 @@ def _answers(ledger: Ledger) -> list[str]:
 
 def _agreement() -> list[str]:
     """What the site's own check finds, but for files that are too young to be told from an upload under way."""
-    return [
-        f"{one.count} {reconciliation.DESCRIPTIONS[one.kind]}, such as {', '.join(one.examples)}."
-        for one in reconciliation.check()
-    ]
+    return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
 
 
 def _unfinished() -> list[str]:

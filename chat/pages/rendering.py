@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any
 
 from django.utils.html import escape, format_html
@@ -57,12 +56,11 @@ def _link_citations(state: StateCore) -> None:
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
             continue
-        places = lines.places(inline, opening)
+        origins = lines.origins(inline, opening)
         for child in inline.children or []:
             if child.type != "citation":
                 continue
-            place = places[bisect_right(places, child.meta["at"], key=attrgetter("offset")) - 1] if places else None
-            position = place.start + child.meta["at"] - place.offset if place else -1
+            position = origins[child.meta["at"]] if child.meta["at"] < len(origins) else -1
             child.meta["html"] = state.env["link"](child.meta["marker"], position)
             if not child.meta["html"]:
                 child.type, child.content = "text", child.meta["blanks"] + child.content

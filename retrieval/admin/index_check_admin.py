@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin, badge
-from retrieval.documents.reconciliation import DESCRIPTIONS, ProblemKind
+from retrieval.documents.reconciliation import ProblemKind
 from retrieval.models import Collection, IndexCheck
 from retrieval.rights import seen_whole_by
 
@@ -39,11 +39,11 @@ class IndexCheckAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("found"))
     def findings(self, check: IndexCheck) -> SafeString:
-        described = {kind: _t(description) for kind, description in DESCRIPTIONS.items()}
+        described = dict(ProblemKind.choices)
         lines = (
             (
                 found["count"],
-                described[ProblemKind(found["kind"])],
+                described.get(found["kind"], found["kind"]),
                 found["collection"] or "-",
                 ", ".join(found["examples"]),
             )

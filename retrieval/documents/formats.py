@@ -97,7 +97,7 @@ class View(Enum):
     TABLES = "as tables, each of its sheets below its name"
     SLIDES = "slide by slide, with the notes"
     RECORDS = "as text, across the whole width"
-    CODE = "as numbered lines, with syntax colours"
+    CODE = "as numbered lines"
 
 
 @dataclass(frozen=True)

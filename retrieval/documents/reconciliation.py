@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
+from typing import Any
 
 from django.core.files.storage import FileSystemStorage, Storage
-from django.db import connection, transaction
+from django.db import connection, models, transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext_noop as _
+from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents import submission
 from retrieval.index.active_embedder import active_embedder
@@ -44,41 +44,19 @@ EXAMPLES = 5
 LENGTH_TOLERANCE = 1e-6
 
 
-class ProblemKind(StrEnum):
+class ProblemKind(models.TextChoices):
     """What can disagree."""
 
-    MISPLACED_CHUNKS = "misplaced_chunks"
-    MISPLACED_VECTORS = "misplaced_vectors"
-    ORPHANED_VECTORS = "orphaned_vectors"
-    MISSING_VECTORS = "missing_vectors"
-    STATISTICS = "statistics"
-    LEXEMES = "lexemes"
-    TERM_WEIGHTS = "term_weights"
-    STALE_TEXT = "stale_text"
-    UNREADABLE_OFFSETS = "unreadable_offsets"
-    EMPTY_DOCUMENTS = "empty_documents"
-    CHUNK_COUNTS = "chunk_counts"
-    MISSING_FILES = "missing_files"
-    DAMAGED_FILES = "damaged_files"
-    ORPHANED_FILES = "orphaned_files"
-
-
-DESCRIPTIONS: dict[ProblemKind, str] = {
-    ProblemKind.MISPLACED_CHUNKS: _("passages in another collection than their document"),
-    ProblemKind.MISPLACED_VECTORS: _("vectors in another document or collection than their passage"),
-    ProblemKind.ORPHANED_VECTORS: _("vectors without a passage"),
-    ProblemKind.MISSING_VECTORS: _("passages without vectors of the embedder that is searched"),
-    ProblemKind.STATISTICS: _("number or length of passages, as counted again"),
-    ProblemKind.LEXEMES: _("words whose document frequency is not the one counted again"),
-    ProblemKind.TERM_WEIGHTS: _("term weights of other settings than the present ones"),
-    ProblemKind.STALE_TEXT: _("ready documents whose text is missing or of another version of the file"),
-    ProblemKind.UNREADABLE_OFFSETS: _("documents with passages that are not where they say in the text"),
-    ProblemKind.EMPTY_DOCUMENTS: _("ready documents without a passage"),
-    ProblemKind.CHUNK_COUNTS: _("documents with more or fewer passages than were written"),
-    ProblemKind.MISSING_FILES: _("documents whose file is gone from the storage"),
-    ProblemKind.DAMAGED_FILES: _("documents whose file has another size than was uploaded"),
-    ProblemKind.ORPHANED_FILES: _("stored files that no document names"),
-}
+    MISPLACED = "misplaced", _("passages or vectors in another collection or document than theirs")
+    ORPHANED_VECTORS = "orphaned_vectors", _("vectors without a passage")
+    MISSING_VECTORS = "missing_vectors", _("passages without vectors of the embedder that is searched")
+    STATISTICS = "statistics", _("number or length of passages, as counted again")
+    LEXEMES = "lexemes", _("words whose document frequency is not the one counted again")
+    TERM_WEIGHTS = "term_weights", _("term weights of other settings than the present ones")
+    UNFIT_TEXT = "unfit_text", _("documents whose text or passages are missing, or not those of their file")
+    MISSING_FILES = "missing_files", _("documents whose file is gone from the storage")
+    DAMAGED_FILES = "damaged_files", _("documents whose file has another size than was uploaded")
+    ORPHANED_FILES = "orphaned_files", _("stored files that no document names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,161 +74,88 @@ class Inconsistency:
 
 
 def check() -> list[Inconsistency]:
-    """All that disagrees, in the order of :class:`Kind`; empty when nothing does.
+    """All that disagrees, in the order of :class:`ProblemKind`; empty when nothing does.
 
     Must not run inside a transaction: it reads one snapshot, so that writers at work do not look like faults.
     Raises: ImproperEmbedder when the stored vectors are not the configured embedder's.
     """
     embedder = active_embedder()
+    checked: list[tuple[ProblemKind, str, Iterable[Any]]] = []
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        checked = [
-            _list(ProblemKind.ORPHANED_VECTORS, "", _orphaned_vectors()),
-            _list(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
-        ]
+        if not is_distributed():  # there the database makes sure of it (retrieval.index.distribution)
+            checked.append(
+                (ProblemKind.ORPHANED_VECTORS, "", _first_column(f"SELECT id {_ORPHANED_VECTORS} ORDER BY id"))
+            )
+        checked.append((ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)))
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
-            checked += _check_collection(collection, embedder.pk)
+            checked += [(kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk)]
+    found = []
+    for kind, slug, names in checked:
+        if texts := [str(name) for name in names]:
+            found.append(Inconsistency(kind, slug, len(texts), tuple(texts[:EXAMPLES])))
     order = list(ProblemKind)
-    found = (inconsistency for inconsistency in checked if inconsistency.count)
     return sorted(found, key=lambda inconsistency: (order.index(inconsistency.kind), inconsistency.collection))
 
 
-def _check_collection(collection: Collection, embedder_id: int) -> list[Inconsistency]:
+def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Iterable[Any]]]:
+    """Each kind of problem with what has it in the collection."""
     chunks = Chunk.objects.filter(collection=collection)
     vectors = ChunkEmbedding.objects.filter(collection=collection)
-    documents = Document.objects.filter(collection=collection)
-
-    def rows(
-        kind: ProblemKind, disagreeing: QuerySet[Chunk] | QuerySet[ChunkEmbedding] | QuerySet[Document]
-    ) -> Inconsistency:
-        examples = tuple(str(pk) for pk in disagreeing.order_by("pk").values_list("pk", flat=True)[:EXAMPLES])
-        return Inconsistency(kind, collection.slug, disagreeing.count() if examples else 0, examples)
-
-    return [
-        rows(ProblemKind.MISPLACED_CHUNKS, chunks.exclude(document__collection=collection)),
-        rows(ProblemKind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
-        rows(ProblemKind.MISSING_VECTORS, unencoded(awaited(chunks), embedder_id)),
-        *_statistics(collection),
-        _list(ProblemKind.LEXEMES, collection.slug, wrong_lexemes(collection)),
-        rows(ProblemKind.STALE_TEXT, stale_documents(documents)),
-        _list(ProblemKind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
-        rows(ProblemKind.EMPTY_DOCUMENTS, empty_documents(documents)),
-        rows(ProblemKind.CHUNK_COUNTS, miscounted_documents(documents)),
-        *(_list(kind, collection.slug, ids) for kind, ids in _damaged_files(documents).items()),
-    ]
-
-
-def settled(documents: QuerySet[Document]) -> QuerySet[Document]:
-    """Those that no worker is about to write."""
-    return documents.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING])
-
-
-def awaited(chunks: QuerySet[Chunk]) -> QuerySet[Chunk]:
-    """Chunks that have to have a vector now: of what is being loaded in bulk, a living process makes them later."""
-    return chunks.exclude(document__in=Document.objects.filter(awaits_vectors=True)) if is_loading() else chunks
-
-
-def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:
-    """Chunks without a vector of the embedder."""
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
-    return chunks.filter(~Exists(encoded))
-
-
-def misplaced_vectors(vectors: QuerySet[ChunkEmbedding]) -> QuerySet[ChunkEmbedding]:
+    misplaced = vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
     if is_distributed():
-        # A vector of another document than its passage's is impossible there (retrieval.index.distribution).
-        return vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
-    return vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
+        misplaced = vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
+    yield ProblemKind.MISPLACED, _ids(chunks.exclude(document__collection=collection)) + _ids(misplaced)
+    if is_loading():
+        # Of what is being loaded in bulk, a living process makes the vectors later.
+        chunks = chunks.exclude(document__in=Document.objects.filter(awaits_vectors=True))
+    own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
+    yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
+    yield from _look_at_statistics(collection)
+    yield ProblemKind.UNFIT_TEXT, unfit_documents(collection)
+    files: dict[ProblemKind, list[int]] = {ProblemKind.MISSING_FILES: [], ProblemKind.DAMAGED_FILES: []}
+    with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
+    for document in with_files.only("pk", "file", "size_bytes"):
+        if not has_whole_file(document):
+            exists = document.file.storage.exists(str(document.file.name))
+            files[ProblemKind.DAMAGED_FILES if exists else ProblemKind.MISSING_FILES].append(document.pk)
+    yield from files.items()
 
 
-def stale_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
-    """Ready documents whose stored text was not read from the file they have now."""
-    return documents.filter(status=Document.Status.READY).exclude(text__content_hash=F("content_hash"))
-
-
-def empty_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
-    """Ready documents that were read from a file (which without text would have been refused), and have no passage."""
-    return documents.filter(status=Document.Status.READY, chunks=None).exclude(file="")
-
-
-def miscounted_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
-    """Documents with more or fewer passages than were written when they were read; one being read is left out."""
-    promised = dict(settled(documents).order_by().values_list("pk", "chunk_count"))
-    chunks = Chunk.objects.filter(document__in=settled(documents).order_by()).order_by()
-    counted = dict(chunks.values_list("document").annotate(Count("pk")))
-    return documents.filter(pk__in=[pk for pk, number in promised.items() if counted.get(pk, 0) != number])
-
-
-def wrong_lexemes(collection: Collection) -> list[str]:
-    """Words of the collection that are missing, superfluous, or counted wrongly; sorted."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT coalesce(known.lexeme, fresh.word)
-            FROM (SELECT lexeme, document_frequency FROM retrieval_lexeme WHERE collection_id = %s) AS known
-            FULL JOIN ts_stat(format('SELECT search_vector FROM retrieval_chunk WHERE collection_id = %%s', %s::bigint))
-                AS fresh ON fresh.word = known.lexeme
-            WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
-            ORDER BY 1
-            """,
-            [collection.pk, collection.pk],
-        )
-        return [lexeme for (lexeme,) in cursor.fetchall()]
-
-
-def counted(collection: Collection) -> tuple[int, float]:
-    """Number and total length of the collection's passages."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*), coalesce(sum(length), 0) FROM retrieval_chunk WHERE collection_id = %s", [collection.pk]
-        )
-        chunks, total_length = cursor.fetchone()
-    return chunks, total_length
-
-
-def _statistics(collection: Collection) -> Iterator[Inconsistency]:
-    chunks, total_length = counted(collection)
+def _look_at_statistics(collection: Collection) -> Iterator[tuple[ProblemKind, list[str]]]:
+    chunks, total_length = _count(collection)
     kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
-    tolerated = LENGTH_TOLERANCE * max(1.0, total_length)
-    if kept.chunks != chunks or abs(kept.total_length - total_length) > tolerated:
+    if kept.chunks != chunks or abs(kept.total_length - total_length) > LENGTH_TOLERANCE * max(1.0, total_length):
         stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
-        yield Inconsistency(ProblemKind.STATISTICS, collection.slug, 1, (stored,))
+        yield ProblemKind.STATISTICS, [stored]
     if chunks and kept.weighting != weighting():
-        yield Inconsistency(ProblemKind.TERM_WEIGHTS, collection.slug, 1, (kept.weighting or "none",))
+        yield ProblemKind.TERM_WEIGHTS, [kept.weighting or "none"]
+    yield ProblemKind.LEXEMES, _first_column(_WRONG_LEXEMES, {"collection": collection.pk})
 
 
-def _orphaned_vectors() -> list[str]:
-    if is_distributed():
-        return []  # as above
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM retrieval_chunkembedding AS vector "
-            "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id) ORDER BY id"
-        )
-        return [str(pk) for (pk,) in cursor.fetchall()]
-
-
-def unreadable_documents(documents: QuerySet[Document]) -> list[int]:
-    """Ids of the documents whose text, cut at a passage's offsets, is not the passage; one being read is left out."""
-    wrong = []
-    texts = DocumentText.objects.filter(document__in=settled(documents)).order_by("pk").values_list("pk", "text")
+def unfit_documents(collection: Collection) -> list[int]:
+    """Ids of the documents that no worker is about to write and whose text was not read from the file they have now,
+    whose passages are more or fewer than were written, or are not what stands at their offsets in the text; and of
+    ready documents with a file and without a passage."""
+    settled = Document.objects.filter(collection=collection)
+    settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
+    ready = settled.filter(status=Document.Status.READY)
+    unfit = {
+        *_ids(ready.exclude(text__content_hash=F("content_hash"))),
+        *_ids(ready.filter(chunks=None).exclude(file="")),
+    }
+    written = Chunk.objects.filter(document__in=settled).order_by()
+    counted = dict(written.values_list("document").annotate(Count("pk")))
+    promised = settled.values_list("pk", "chunk_count")
+    unfit |= {pk for pk, number in promised if counted.get(pk, 0) != number}
+    texts = DocumentText.objects.filter(document__in=settled).order_by("pk").values_list("pk", "text")
     for pk, text in texts.iterator(chunk_size=50):
         places = Chunk.objects.filter(document=pk).order_by().values_list("start", "end", "content")
         if any(text[start:end] != content for start, end, content in places):
-            wrong.append(pk)
-    return wrong
-
-
-def _damaged_files(documents: QuerySet[Document]) -> dict[ProblemKind, list[str]]:
-    """Ids of the documents whose file the storage does not have, and of those whose file has not the uploaded size."""
-    damaged: dict[ProblemKind, list[str]] = {ProblemKind.MISSING_FILES: [], ProblemKind.DAMAGED_FILES: []}
-    for document in documents.exclude(file="").order_by("pk").only("pk", "file", "size_bytes"):
-        if not has_whole_file(document):
-            exists = document.file.storage.exists(str(document.file.name))
-            damaged[ProblemKind.DAMAGED_FILES if exists else ProblemKind.MISSING_FILES].append(str(document.pk))
-    return damaged
+            unfit.add(pk)
+    return sorted(unfit)
 
 
 def has_whole_file(document: Document) -> bool:
@@ -269,22 +174,73 @@ def orphaned_files(storage: Storage) -> list[str]:
     if not isinstance(storage, FileSystemStorage):
         return []
     try:
-        _, stored = storage.listdir(UPLOAD_FOLDER)
+        _folders, stored = storage.listdir(UPLOAD_FOLDER)
     except FileNotFoundError:
         return []
     named = set(Document.objects.values_list("file", flat=True))
     now = timezone.now()
-    unnamed = sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named)
 
     def is_left(name: str) -> bool:
         age = now - storage.get_modified_time(name)
         return age >= ORPHANED_AFTER or (age >= EMPTY_AFTER and storage.size(name) == 0)
 
-    return [name for name in unnamed if is_left(name)]
+    return [name for name in sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named) if is_left(name)]
 
 
-def _list(kind: ProblemKind, collection: str, names: list[str]) -> Inconsistency:
-    return Inconsistency(kind, collection, len(names), tuple(names[:EXAMPLES]))
+_ORPHANED_VECTORS = (
+    "FROM retrieval_chunkembedding AS vector WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id)"
+)
+_COUNTED_LEXEMES = (
+    "ts_stat(format('SELECT search_vector FROM retrieval_chunk WHERE collection_id = %%s', %(collection)s::bigint))"
+)
+_WRONG_LEXEMES = f"""
+    SELECT coalesce(known.lexeme, fresh.word)
+    FROM (SELECT lexeme, document_frequency FROM retrieval_lexeme WHERE collection_id = %(collection)s) AS known
+    FULL JOIN {_COUNTED_LEXEMES} AS fresh ON fresh.word = known.lexeme
+    WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
+    ORDER BY 1
+"""
+# Only the rows that differ are written; lexemes are taken in one order, as by every writer.
+_COUNT_LEXEMES = f"""
+    WITH fresh AS MATERIALIZED (
+        SELECT word, ndoc FROM {_COUNTED_LEXEMES}
+    ), gone AS (
+        DELETE FROM retrieval_lexeme AS known
+        WHERE collection_id = %(collection)s AND NOT EXISTS (SELECT FROM fresh WHERE word = known.lexeme)
+    )
+    INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
+    SELECT %(collection)s, word, ndoc FROM fresh ORDER BY word
+    ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
+    WHERE known.document_frequency <> excluded.document_frequency
+"""
+# Passages go back into the collection of their document, and vectors to where their passage is.
+_PUT_CHUNKS_BACK = """
+    UPDATE retrieval_chunk AS chunk SET collection_id = document.collection_id FROM retrieval_document AS document
+    WHERE document.id = chunk.document_id AND document.collection_id <> chunk.collection_id
+"""
+_PUT_VECTORS_BACK = """
+    UPDATE retrieval_chunkembedding AS vector SET collection_id = chunk.collection_id{document}
+    FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id AND {differs}
+"""
+
+
+def _first_column(statement: str, parameters: dict[str, Any] | None = None) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _ids(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def _count(collection: Collection) -> tuple[int, float]:
+    """Number and total length of the collection's passages."""
+    counted = Chunk.objects.filter(collection=collection).aggregate(Count("pk"), length=models.Sum("length"))
+    return counted["pk__count"], counted["length"] or 0.0
+
+
+# Repair ---------------------------------------------------------------------------------------------------------------
 
 
 def repair_found(found: Sequence[Inconsistency]) -> None:
@@ -294,28 +250,23 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
     """
     kinds = {inconsistency.kind for inconsistency in found}
 
-    def collections(*wanted: ProblemKind) -> list[Collection]:
+    def collections(*wanted: ProblemKind) -> QuerySet[Collection]:
         slugs = {inconsistency.collection for inconsistency in found if inconsistency.kind in wanted}
-        return list(Collection.objects.filter(slug__in=slugs).order_by("pk"))
+        return Collection.objects.filter(slug__in=slugs).order_by("pk")
 
-    if ProblemKind.MISPLACED_CHUNKS in kinds:
-        _return_chunks()
-    if ProblemKind.MISPLACED_VECTORS in kinds:
-        _return_vectors()
+    if ProblemKind.MISPLACED in kinds:
+        _put_back()
     if ProblemKind.ORPHANED_VECTORS in kinds:
         with connection.cursor() as cursor:
-            cursor.execute(
-                "DELETE FROM retrieval_chunkembedding AS vector "
-                "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id)"
-            )
+            cursor.execute(f"DELETE {_ORPHANED_VECTORS}")
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
-        recount(collection)
+        with transaction.atomic():
+            _recount(lock_statistics(collection.pk))
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS):
         reweigh(collection)
-    for collection in collections(
-        ProblemKind.STALE_TEXT, ProblemKind.UNREADABLE_OFFSETS, ProblemKind.EMPTY_DOCUMENTS, ProblemKind.CHUNK_COUNTS
-    ):
-        _read_again(collection)
+    for collection in collections(ProblemKind.UNFIT_TEXT):
+        for pk in unfit_documents(collection):
+            _read_again(pk)
     if ProblemKind.ORPHANED_FILES in kinds:
         storage = Document.file.field.storage
         for name in orphaned_files(storage):
@@ -326,95 +277,47 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
         reembed(lambda *_: None)
 
 
-def recount(collection: Collection) -> None:
-    """Count the collection's passages and their words anew, while writers to it wait."""
+def _put_back() -> None:
+    """Passages and vectors back where they belong, and every collection counted anew."""
     with transaction.atomic():
-        statistics = lock_statistics(collection.pk)
-        _recount(collection, statistics)
+        # Those that have none get theirs, and all are locked in the order in which everybody locks them.
+        locked = [lock_statistics(pk) for pk in _ids(Collection.objects.all())]
+        with connection.cursor() as cursor:
+            cursor.execute(_PUT_CHUNKS_BACK)
+            same_document = "vector.document_id = chunk.document_id AND vector.collection_id <> chunk.collection_id"
+            cursor.execute(_PUT_VECTORS_BACK.format(document="", differs=same_document))
+            if not is_distributed():
+                other = ", document_id = chunk.document_id"
+                differs = "vector.document_id <> chunk.document_id"
+                cursor.execute(_PUT_VECTORS_BACK.format(document=other, differs=differs))
+        for statistics in locked:
+            _recount(statistics)
 
 
-def _recount(collection: Collection, statistics: CollectionStatistics) -> None:
-    statistics.chunks, statistics.total_length = counted(collection)
+def _recount(statistics: CollectionStatistics) -> None:
+    """Count the collection's passages and their words anew, while writers to it wait."""
+    statistics.chunks, statistics.total_length = _count(statistics.collection)
     statistics.version += 1
     statistics.save()
     with connection.cursor() as cursor:
-        # Only the rows that differ are written; lexemes are taken in one order, as by every writer.
-        cursor.execute(
-            """
-            WITH fresh AS MATERIALIZED (
-                SELECT word, ndoc
-                FROM ts_stat(format(
-                    'SELECT search_vector FROM retrieval_chunk WHERE collection_id = %%s', %(collection)s::bigint
-                ))
-            ), gone AS (
-                DELETE FROM retrieval_lexeme AS known
-                WHERE collection_id = %(collection)s AND NOT EXISTS (SELECT FROM fresh WHERE word = known.lexeme)
-            )
-            INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
-            SELECT %(collection)s, word, ndoc FROM fresh ORDER BY word
-            ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
-            WHERE known.document_frequency <> excluded.document_frequency
-            """,
-            {"collection": collection.pk},
-        )
+        cursor.execute(_COUNT_LEXEMES, {"collection": statistics.collection_id})
 
 
-def _return_chunks() -> None:
-    """Passages (and their vectors) back into the collection of their document, and every collection counted anew."""
+def _read_again(pk: int) -> None:
+    """Have a document read again whose text and passages do not fit, if its file is there to be read."""
     with transaction.atomic():
-        collections = list(Collection.objects.order_by("pk"))
-        # Those that have none get theirs, and all are locked in the order in which everybody locks them.
-        locked = {collection.pk: lock_statistics(collection.pk) for collection in collections}
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE retrieval_chunk AS chunk SET collection_id = document.collection_id "
-                "FROM retrieval_document AS document "
-                "WHERE document.id = chunk.document_id AND document.collection_id <> chunk.collection_id"
-            )
-        _return_vectors()
-        for collection in collections:
-            _recount(collection, locked[collection.pk])
-
-
-def _return_vectors() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE retrieval_chunkembedding AS vector SET collection_id = chunk.collection_id "
-            "FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id "
-            "AND chunk.document_id = vector.document_id AND vector.collection_id <> chunk.collection_id"
-        )
-        if not is_distributed():
-            cursor.execute(
-                "UPDATE retrieval_chunkembedding AS vector "
-                "SET document_id = chunk.document_id, collection_id = chunk.collection_id "
-                "FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id "
-                "AND vector.document_id <> chunk.document_id"
-            )
-
-
-def _read_again(collection: Collection) -> None:
-    """Have the documents read again whose text and passages do not fit, if their file is there to be read."""
-    of_collection = Document.objects.filter(collection=collection)
-    suspects = {
-        *stale_documents(of_collection).values_list("pk", flat=True),
-        *empty_documents(of_collection).values_list("pk", flat=True),
-        *miscounted_documents(of_collection).values_list("pk", flat=True),
-        *unreadable_documents(of_collection),
-    }
-    for pk in sorted(suspects):
-        with transaction.atomic():
-            document = settled(of_collection).select_for_update().filter(pk=pk).first()
-            if document is None:
-                continue
-            if has_whole_file(document):
-                # Without its fingerprint no passage of it is taken for unchanged.
-                DocumentText.objects.filter(pk=pk).update(recipe="")
-                submission.requeue(document)
-                continue
-            logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
-            # What is there is what can be served.
-            document.chunk_count = document.chunks.count()
-            document.save(update_fields=["chunk_count"])
+        document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
+        if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
+            return
+        if has_whole_file(document):
+            # Without its fingerprint no passage of it is taken for unchanged.
+            DocumentText.objects.filter(pk=pk).update(recipe="")
+            submission.requeue(document)
+            return
+        logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
+        # What is there is what can be served.
+        document.chunk_count = document.chunks.count()
+        document.save(update_fields=["chunk_count"])
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
@@ -430,16 +333,13 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
         repair_found(found)
         left = {(kept.kind, kept.collection) for kept in check()}
         found = [replace(before, repaired=(before.kind, before.collection) not in left) for before in found]
-    for inconsistency in found:
-        place = f" in {inconsistency.collection}" if inconsistency.collection else ""
-        outcome = "repaired" if inconsistency.repaired else "not repaired"
-        description = DESCRIPTIONS[inconsistency.kind]
-        logger.warning("Index check: %d %s%s, %s.", inconsistency.count, description, place, outcome)
+    for one in found:
+        place = f" in {one.collection}" if one.collection else ""
+        outcome = "repaired" if one.repaired else "not repaired"
+        logger.warning("Index check: %d %s%s, %s.", one.count, one.kind.label, place, outcome)
     if not found:
         logger.info("Index check: everything agrees.")
-    IndexCheck.objects.create(
-        seconds=time.perf_counter() - started, inconsistencies=[asdict(inconsistency) for inconsistency in found]
-    )
+    IndexCheck.objects.create(seconds=time.perf_counter() - started, inconsistencies=[asdict(one) for one in found])
     outdated = list(IndexCheck.objects.values_list("pk", flat=True)[CHECKS_KEPT:])
     IndexCheck.objects.filter(pk__in=outdated).delete()
     return found
@@ -450,7 +350,7 @@ def last_counts() -> dict[str, int]:
     last = IndexCheck.objects.first()
     if last is None:
         return {}
-    counts = dict.fromkeys((kind.value for kind in ProblemKind), 0)
+    counts = dict.fromkeys(ProblemKind.values, 0)
     for inconsistency in last.inconsistencies:
         if not inconsistency["repaired"]:
             kind = inconsistency["kind"]

@@ -64,12 +64,8 @@ PAGES_RECOGNISED = Counter(
 )
 PAGES_NOT_DRAWN = Counter(
     "ragsite_pages_not_drawn",
-    "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy,"
-    " cancelled.",
+    "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy.",
     ["reason"],
-)
-CODE_NOT_COLOURED = Counter(
-    "ragsite_code_not_coloured", "Source code shown without colours, because colouring it failed or took too long."
 )
 FILES_BEYOND_LIMITS = Counter(
     "ragsite_ingest_files_beyond_limits",

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -20,174 +20,22 @@ from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_core import inline as parse_inlines
-from markdown_it.rules_inline import StateInline, fragments_join
 from markdown_it.token import Token
-from markdown_it.utils import EnvType
 
+from retrieval.text.extracted import find_line_starts
 from retrieval.text.sentences import strip_range
 
 _BLANKS = " \t\n\r\f\v"
-# How many signs of a run each token stood for before it became, with its neighbour, an element.
-_FROM_SIGNS = {"text": 1, "em_open": 1, "em_close": 1, "strong_open": 1, "strong_close": 1, "s_open": 2, "s_close": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePlace:
-    """``text[offset : offset + length]`` comes from ``source[start:end]``, character by character when both are as
-    long; else the whole from the whole, as ``&`` comes from ``&amp;``."""
-
-    offset: int
-    length: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedSpan:
-    """``text[start:end]`` lies in the range with this number."""
-
-    start: int
-    end: int
-    number: int
-
-
-def find_overlaps(places: Sequence[SourcePlace], ranges: Sequence[MarkedSpan]) -> list[MarkedSpan]:
-    """Which parts of the text the ``ranges`` of its source cover, by range and then by start."""
-    found = []
-    for span in ranges:
-        for place in places:
-            if span.start >= place.end or place.start >= span.end:
-                continue
-            first, last = 0, place.length
-            if place.length == place.end - place.start:
-                first, last = max(span.start - place.start, 0), min(span.end, place.end) - place.start
-            found.append(MarkedSpan(place.offset + first, place.offset + last, span.number))
-    return found
-
-
-def join_over_blanks(text: str, spans: Sequence[MarkedSpan]) -> list[MarkedSpan]:
-    """The spans, those of one range joined where only blanks stand between them."""
-    joined: list[MarkedSpan] = []
-    for span in spans:
-        last = joined[-1] if joined else None
-        if last and last.number == span.number and not text[last.end : span.start].strip(_BLANKS):
-            joined[-1] = MarkedSpan(last.start, max(last.end, span.end), span.number)
-        else:
-            joined.append(span)
-    return joined
-
-
-# Blocks --------------------------------------------------------------------------------------------------------------
-
-
-def locate_lines(content: str, lines: Sequence[tuple[int, str]]) -> list[SourcePlace]:
-    """The places of a block's ``content`` in the source ``lines`` it was taken from, each with where it starts.
-
-    What stands before a line (quotation signs, indentation) and around it (the signs of a heading) is no part of it.
-    """
-    places = []
-    offset = 0
-    for line, (start, source) in zip(content.split("\n"), lines, strict=False):
-        words = line.strip(_BLANKS)
-        if words:
-            at = source.rfind(words)
-            begins = offset + len(line) - len(line.lstrip(_BLANKS))
-            if at >= 0:
-                places.append(SourcePlace(begins, len(words), start + at, start + at + len(words)))
-            else:
-                places.append(SourcePlace(begins, len(words), start, start + len(source)))
-        offset += len(line) + 1
-    return places
-
-
-def locate_cell(content: str, start: int, source: str, column: int) -> tuple[list[SourcePlace], int]:
-    """The places of a table cell's ``content`` in its row, from ``column`` on, and the column behind it."""
-    written = content.replace("|", "\\|")
-    at = source.find(written, column)
-    if not content or at < 0:
-        return [], column
-    places = []
-    offset, position = 0, start + at
-    for number, part in enumerate(content.split("|")):
-        if number:
-            places.append(SourcePlace(offset, 1, position, position + 2))
-            offset, position = offset + 1, position + 2
-        places.append(SourcePlace(offset, len(part), position, position + len(part)))
-        offset, position = offset + len(part), position + len(part)
-    return places, at + len(written)
-
-
-# Inlines -------------------------------------------------------------------------------------------------------------
-
-
-class LocatingState(StateInline):
-    """A parse of inline Markdown that remembers where each token was written."""
-
-    def __init__(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> None:
-        super().__init__(src, md, env, tokens)
-        self._positions: list[int] = []
-        self._parts: list[tuple[int, int]] = []
-        # Of a token, by identity: its parts as (which position, how many characters).
-        self._origins: dict[int, list[tuple[int, int]]] = {}
-
-    def append_pending(self, text: str) -> None:
-        self._parts.append((self._here(), len(text)))
-        super().append_pending(text)
-
-    def pushPending(self) -> Token:  # noqa: N802
-        token = super().pushPending()
-        self._origins[id(token)], self._parts = self._parts, []
-        return token
-
-    def push(self, ttype: str, tag: str, nesting: int) -> Token:
-        token = super().push(ttype, tag, nesting)  # type: ignore[arg-type]
-        # A line end takes the blanks before it away; when nothing is left of the text, nothing was pushed.
-        self._parts = []
-        self._origins[id(token)] = [(self._here(), -1)]
-        return token
-
-    def _here(self) -> int:
-        self._positions.append(self.pos)
-        return len(self._positions) - 1
-
-    def locate_tokens(self) -> Iterator[tuple[Token, list[SourcePlace]]]:
-        """Each token of the finished parse with its places, in order."""
-        ends = self._ends()
-        behind = 0
-        for token in self.tokens:
-            places: list[SourcePlace] = []
-            offset = 0
-            for which, count in self._origins.get(id(token), ()):
-                start, end = self._positions[which], ends[which]
-                length = min(count, len(token.content) - offset) if count >= 0 else len(token.content)
-                text = token.content[offset : offset + length]
-                # The signs of a run such as *** come one by one from one position.
-                source = self.src[max(start, behind) : end].replace("\n", " ")
-                at = source.find(text) if text and token.type != "text_special" else -1
-                if at >= 0:
-                    start = max(start, behind) + at
-                    behind = end = start + length
-                elif count < 0 and not text and token.type in _FROM_SIGNS:
-                    behind = max(start, behind) + _FROM_SIGNS[token.type]
-                places.append(SourcePlace(offset, length, start, end))
-                offset += length
-            yield token, places
-
-    def _ends(self) -> list[int]:
-        """For each position, the next one that lies behind it."""
-        ends = []
-        end = len(self.src)
-        for here, following in zip(reversed(self._positions), [None, *reversed(self._positions)], strict=False):
-            if following is not None and following > here:
-                end = following
-            ends.append(end)
-        return ends[::-1]
-
-
 _MARKS = "marks"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _CODE = ("fence", "code_block", "code_inline")
 _CELLS = frozenset({"th_open", "td_open"})
+# Of elements, and what stands for tokens without words of their own.
+_SIGNS = frozenset({"*", "**", "_", "__", "~~"})
+_WRITTEN = {"softbreak": "\n", "hardbreak": "\n", "image": "!["}
+_LINK_END = re.compile(r"\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\]\[[^\[\]]*\]|\]")
+
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +59,7 @@ def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableM
     """The HTML of ``text`` as ``markdown`` renders it, with ``marks`` in it.
 
     A mark that reaches beyond the text is cut; one on signs alone, which nobody sees, leaves none. Marks may overlap:
-    those given first are the outer ones. Code is not marked where ``markdown`` has a highlighter of its own.
-    Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
+    those given first are the outer ones. Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -236,18 +83,19 @@ def mark_ranges(markdown: MarkdownIt) -> None:
         renderer.rules[name] = _wrap_code_rule(renderer.rules[name])  # type: ignore[assignment]
 
 
-# Marks ---------------------------------------------------------------------------------------------------------------
-
-
 class _Marks:
     """The marks of one rendering; hands out the id of each once."""
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         self._marks = marks
         self._opened: set[int] = set()
-        self.spans = [
-            MarkedSpan(mark.start, mark.end, number) for number, mark in enumerate(marks) if mark.start < mark.end
-        ]
+        self.is_empty = all(mark.start >= mark.end for mark in marks)
+
+    def touch(self, start: int, end: int) -> bool:
+        return any(mark.start < end and start < mark.end for mark in self._marks)
+
+    def covering(self, start: int, end: int) -> Numbers:
+        return tuple(n for n, mark in enumerate(self._marks) if mark.start < end and start < mark.end)
 
     def opening(self, number: int) -> Token:
         mark = self._marks[number]
@@ -268,144 +116,154 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
     character."""
     start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
-    return Mark(start, max(start, end), mark.attributes, mark.id, mark.tag)
+    return replace(mark, start=start, end=max(start, end))
 
 
-def _cut_at_marks(length: int, spans: Sequence[MarkedSpan]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """The text in pieces, each with the numbers of the marks that cover it."""
-    cuts = sorted({0, length, *(cut for span in spans for cut in (span.start, span.end) if 0 <= cut <= length)})
-    return [
-        (start, end, tuple(sorted({span.number for span in spans if span.start <= start and end <= span.end})))
-        for start, end in pairwise(cuts)
-    ]
-
-
-# Parsing -------------------------------------------------------------------------------------------------------------
-
-
-def _parse_inlines(state: StateCore) -> None:
-    """In the place of markdown-it's rule ``inline``, which does the work for all that no mark touches."""
-    marks: _Marks | None = state.env.pop(_MARKS, None)
-    if marks is None or not marks.spans:
-        parse_inlines(state)
-        return
-    lines = SourceLines(state.src)
-    for at, token in enumerate(state.tokens):
-        touching = lines.touching(token, marks.spans) if token.type in ("inline", "fence", "code_block") else []
-        if token.type != "inline":
-            if touching and token.map:
-                first = token.map[0] + (token.type == "fence")
-                places = locate_lines(token.content, lines.between(first, token.map[1]))
-                spans = join_over_blanks(token.content, find_overlaps(places, touching))
-                token.meta[_MARKS] = _render_code(token.content, spans, marks)
-            continue
-        spans = []
-        if touching:
-            places = lines.places(token, state.tokens[at - 1])
-            spans = join_over_blanks(token.content, find_overlaps(places, touching))
-        token.children = [] if token.children is None else token.children
-        if spans:
-            _parse_marked(token.content, state, token.children, spans, marks)
-        else:
-            state.md.inline.parse(token.content, state.md, state.env, token.children)
+# Where the content of a block was written -----------------------------------------------------------------------------
 
 
 class SourceLines:
-    """The lines of a parsed text, and where the content of its blocks stands in them."""
+    """The lines of a parsed text. Places of the cells of a row are asked for in order."""
 
     def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
-        self._starts = [0]
+        self._text = text
+        self._starts = find_line_starts(text)
         self._row, self._column = -1, 0
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
 
-    def between(self, first: int, last: int) -> list[tuple[int, str]]:
-        """The lines, each with where it starts."""
-        return list(zip(self._starts[first:last], self._lines[first:last], strict=False))
+    def bounds(self, token: Token) -> tuple[int, int]:
+        """The range of a block's lines; an empty one where the parser does not say."""
+        first, last = token.map or (0, 0)
+        return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
-    def places(self, inline: Token, opening: Token) -> list[SourcePlace]:
-        """The places of an inline token's content, asked for in order; ``opening`` is the token before it."""
-        if inline.map is None:
+    def origins(self, block: Token, opening: Token | None = None) -> list[int]:
+        """For each character of a block's content, and for its end, where it was written; empty where the parser does
+        not say. ``opening`` is the token before it.
+
+        What stands before a line (quotation signs, indentation) and around it (the signs of a heading) is no part of
+        the content.
+        """
+        if block.map is None:
             return []
-        if opening.type not in _CELLS:
-            return locate_lines(inline.content, self.between(*inline.map))
-        row = inline.map[0]
+        start, end = self.bounds(block)
+        if opening is not None and opening.type in _CELLS:
+            return self._origins_of_cell(block.content, block.map[0], self._text[start:end])
+        found: list[int] = []
+        lines = self._text[start:end].split("\n")[block.type == "fence" :]
+        start += len(self._text[start:end].partition("\n")[0]) + 1 if block.type == "fence" else 0
+        for number, line in enumerate(block.content.split("\n")):
+            source = lines[number] if number < len(lines) else ""
+            words = line.strip(_BLANKS)
+            first = start + max(0, source.rfind(words)) - (len(line) - len(line.lstrip(_BLANKS)))
+            found += range(first, first + len(line) + 1)
+            start += len(source) + 1 if number < len(lines) else 0
+        return found
+
+    def _origins_of_cell(self, content: str, row: int, source: str) -> list[int]:
         self._row, column = row, self._column if row == self._row else 0
-        places, self._column = locate_cell(inline.content, *self.between(row, row + 1)[0], column)
-        return places
-
-    def touching(self, token: Token, spans: Sequence[MarkedSpan]) -> list[MarkedSpan]:
-        """The spans that touch the lines of a block."""
-        if token.map is None:
+        at = source.find(content.replace("|", "\\|"), column)
+        if at < 0:
+            self._column = column
             return []
-        start, end = (self._starts[min(line, len(self._starts) - 1)] for line in token.map)
-        return [span for span in spans if span.start < end and start < span.end]
+        found = []
+        at += self._starts[row]
+        for character in content:
+            found.append(at)
+            at += 1 + (character == "|")
+        self._column = at - self._starts[row]
+        return [*found, at]
 
 
-def _parse_marked(
-    content: str, state: StateCore, tokens: list[Token], spans: Sequence[MarkedSpan], marks: _Marks
-) -> None:
-    """As ``ParserInline.parse``, with the marks put in before neighbouring texts become one."""
-    inline = LocatingState(content, state.md, state.env, tokens)
-    state.md.inline.tokenize(inline)
-    rules = state.md.inline.ruler2.getRules("")
-    for rule in rules:
-        if rule is fragments_join:
-            _insert_marks(inline, spans, marks)
-        rule(inline)
-    if fragments_join not in rules:
-        _insert_marks(inline, spans, marks)
+def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[Token, int, int]]:
+    """Each token of a parsed line with where its words stand in ``content``; nowhere for one that has none."""
+    at = 0
+    flat = content.replace("\n", " ")
+    for token in children:
+        if token.type == "link_close" and not token.markup:
+            end = _LINK_END.match(content, at)
+            at = end.end() if end else at
+        elif token.markup in _SIGNS or token.type == "code_inline":
+            # The signs of an element before its words, and of code behind them too.
+            at = max(at, flat.find(token.markup, at) + len(token.markup))
+        words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
+        start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)
+        if start < 0:
+            yield token, at, at
+            continue
+        at = start + len(words)
+        yield token, start, at
+        if token.type == "code_inline":
+            at += len(token.markup)
 
 
-def _insert_marks(inline: LocatingState, spans: Sequence[MarkedSpan], marks: _Marks) -> None:
-    found: list[Token] = []
-    opened: tuple[int, ...] = ()
+# Putting the marks in -------------------------------------------------------------------------------------------------
 
-    def switch(numbers: tuple[int, ...]) -> None:
+
+def _parse_inlines(state: StateCore) -> None:
+    """In the place of markdown-it's rule ``inline``, which does the work."""
+    marks: _Marks | None = state.env.pop(_MARKS, None)
+    parse_inlines(state)
+    if marks is None or marks.is_empty:
+        return
+    lines = SourceLines(state.src)
+    for at, token in enumerate(state.tokens):
+        if token.type not in ("inline", "fence", "code_block") or not marks.touch(*lines.bounds(token)):
+            continue
+        origins = lines.origins(token, state.tokens[at - 1] if at else None)
+        if not origins:
+            continue
+        if token.type == "inline":
+            token.children = list(_mark_children(token, origins, marks))
+        else:
+            _mark_code(token, origins, marks)
+
+
+def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iterator[Token]:
+    opened: Numbers = ()
+
+    def switch(numbers: Numbers) -> Iterator[Token]:
         nonlocal opened
         if numbers != opened:
-            found.extend(marks.closing(number) for number in reversed(opened))
-            found.extend(marks.opening(number) for number in numbers)
+            yield from (marks.closing(number) for number in reversed(opened))
+            yield from (marks.opening(number) for number in numbers)
             opened = numbers
 
-    for token, places in list(inline.locate_tokens()):
-        if token.nesting or token.type == "html_inline":
-            switch(())
-            found.append(token)
-        elif token.type in ("text", "code_inline"):
-            runs = _cut_at_marks(len(token.content), find_overlaps(places, spans))
-            if token.type == "text" and len(runs) > 1:
-                for start, end, numbers in runs:
-                    switch(numbers)
-                    found.append(token.copy(content=token.content[start:end]))
-                continue
-            if len(runs) > 1:
-                switch(())
-                token.meta[_MARKS] = _render_code(token.content, find_overlaps(places, spans), marks)
-            elif runs:
-                switch(runs[0][2])
-            found.append(token)
-        else:
-            switch(tuple(sorted({s.number for s in spans for p in places if s.start < p.end and p.start < s.end})))
-            found.append(token)
-    switch(())
-    inline.tokens[:] = found
+    for token, start, end in _find_children(inline.content, inline.children or []):
+        runs = [] if token.nesting else list(_cut(origins[start : end + 1], marks))
+        if token.type == "text" and len(runs) > 1:
+            done = 0
+            for length, numbers in runs:
+                yield from switch(numbers)
+                yield token.copy(content=token.content[done : done + length])
+                done += length
+            continue
+        if token.type == "code_inline" and len(runs) > 1:
+            yield from switch(())
+            _mark_code(token, origins[start : end + 1], marks)
+        elif runs or token.nesting or token.type == "text":
+            yield from switch(tuple(sorted({n for _, numbers in runs for n in numbers})))
+        yield token
+    yield from switch(())
 
 
-# Code ----------------------------------------------------------------------------------------------------------------
+def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
+    """The lengths of runs of characters that the same marks cover. ``origins`` has one more, for their end."""
+    covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
+    for numbers, run in groupby(covered):
+        yield sum(1 for _ in run), numbers
 
 
-def _render_code(content: str, spans: Sequence[MarkedSpan], marks: _Marks) -> str:
-    """The HTML of code with its marks: its renderers know text alone."""
-    html = []
-    for start, end, numbers in _cut_at_marks(len(content), spans):
+def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
+    """Keeps the HTML of code with its marks for its renderer, which knows text alone."""
+    html, done = [], 0
+    # The line end behind the last line is shown to nobody.
+    for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening, closing = (
-            "".join(RendererHTML.renderToken(_TAGS, [token], 0, {}, {}) for token in tokens)  # type: ignore[arg-type]
-            for tokens in ([marks.opening(n) for n in numbers], [marks.closing(n) for n in reversed(numbers)])
+            "".join(RendererHTML.renderToken(_TAGS, [tag], 0, {}, {}) for tag in tags)  # type: ignore[arg-type]
+            for tags in ([marks.opening(n) for n in numbers], [marks.closing(n) for n in reversed(numbers)])
         )
-        html.append(f"{opening}{escapeHtml(content[start:end])}{closing}")
-    return "".join(html)
+        html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{closing}")
+        done += length
+    token.meta[_MARKS] = "".join([*html, escapeHtml(token.content[done:])])
 
 
 _TAGS = RendererHTML()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -69,8 +69,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             numbers = [number for number, start, end in pages if text[start:end].strip()]
             context["slides"] = list(zip(numbers, context["rendered_parts"], strict=True))
     if is_code:
-        name = PurePath(document.source).name
-        parts = plain_text.render_code_lines(text, name, passage, _("Line {}"), plain_text.colour_in_sandbox)
+        parts = plain_text.render_code_lines(text, passage, _("Line {}"))
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
     elif view in (View.TABLES, View.PRINTED) and (tables := show_tables(document, served, passage, query)):
         text = plain_text.unwrap_lines(text, sections) if view is View.PRINTED else text
@@ -231,7 +230,7 @@ def _measure(document: Document, served: DocumentText, number: int, words: str, 
     if seen is None:
         return layout
     boxes = find_boxes(seen, words, sum(map(str.isalnum, before)))
-    return replace(layout, boxes=tuple(pdf_pages.WordBox(*box) for box in boxes))
+    return replace(layout, boxes=tuple(boxes))
 
 
 def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import io
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, BinaryIO
 
 import pypdfium2
@@ -109,21 +108,14 @@ def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
     ``expected`` letters and digits before it.
     """
     page.lines = order_lines(page.lines, page.height)
-    return list(islice(_mark_lines(page, words, expected), MOST_BOXES))
-
-
-def _mark_lines(page: PrintedPage, words: str, expected: int) -> Iterator[FoundBox]:
-    characters = "".join(line.text for line in page.lines)
-    found = find_words(characters, words, expected)
-    if found is None:
-        return
-    first, last = found
+    first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
     start = 0
+    found = []
     for line in page.lines:
-        boxes = line.boxes[max(0, first - start) : max(0, last - start)]
+        if boxes := line.boxes[max(0, first - start) : max(0, last - start)]:
+            found.append(_to_units(around(boxes), page))
         start += len(line.text)
-        if boxes:
-            yield _to_units(around(boxes), page)
+    return found[:MOST_BOXES]
 
 
 def _to_units(box: Box, page: PrintedPage) -> FoundBox:

@@ -1,116 +1,45 @@
 """Pages of PDF files as pictures, and where on them a passage stands. PURE.
 
-Drawn in the sandbox, within limits of pixels, memory and time; a page that many ask for is drawn once; a page that
-nobody waits for any more is not drawn to its end; a page that could not be drawn is not tried again for a while.
+Drawn in the sandbox, within limits of pixels, memory and time, one at a time on a machine; a page that could not be
+drawn is not tried again for a while.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import tempfile
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from threading import BoundedSemaphore
+from typing import Any
 
 from retrieval.documents import sandbox
 from retrieval.infrastructure.metrics import PAGES_NOT_DRAWN
+from retrieval.infrastructure.recent import Recent
 from retrieval.infrastructure.slots import Slots
-
-Result = TypeVar("Result")
-IsWanted = Callable[[float], bool]
-
-
-class TooMuchWork(Exception):
-    """So much waits to be done already that nothing is added."""
-
-
-@dataclass(slots=True)
-class _Work(Generic[Result]):
-    waiting: int = 0
-    future: Future[Result] = field(default_factory=Future)
-
-
-class SharedWork(Generic[Result]):
-    """At most ``threads`` pieces are done at once; ``longest_queue`` more and ``most_waiting`` callers may wait."""
-
-    def __init__(self, threads: int, longest_queue: int, most_waiting: int) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="shared-work")
-        self._most_pieces = threads + longest_queue
-        self._most_waiting = most_waiting
-        self._pieces: dict[Hashable, _Work[Result]] = {}
-        self._lock = threading.Lock()
-
-    @contextlib.contextmanager
-    def join_work(self, key: Hashable, function: Callable[[IsWanted], Result]) -> Iterator[Future[Result]]:
-        """What ``function`` will return, or what it returns to another who asked for ``key`` and still waits.
-
-        It is called with a function that says whether anybody is in this context still; before it is begun, it is
-        dropped when nobody is. Raises: TooMuchWork.
-        """
-        with self._lock:
-            if sum(other.waiting for other in self._pieces.values()) >= self._most_waiting:
-                raise TooMuchWork(f"{self._most_waiting} wait already.")
-            piece = self._pieces.get(key)
-            if piece is None:
-                if len(self._pieces) >= self._most_pieces:
-                    raise TooMuchWork(f"{len(self._pieces)} pieces of work wait already.")
-                piece = self._pieces[key] = _Work()
-                self._executor.submit(self._do, key, piece, function)
-            piece.waiting += 1
-        try:
-            yield piece.future
-        finally:
-            with self._lock:
-                piece.waiting -= 1
-                if not piece.waiting and self._pieces.get(key) is piece:
-                    # Whoever asks from now on is not to join work that is being given up.
-                    del self._pieces[key]
-
-    def _do(self, key: Hashable, piece: _Work[Result], function: Callable[[IsWanted], Result]) -> None:
-        # The lock makes sure that who caused this is counted.
-        with self._lock:
-            is_wanted = piece.waiting > 0
-        if not is_wanted or not piece.future.set_running_or_notify_cancel():
-            return
-        try:
-            piece.future.set_result(function(lambda _elapsed: piece.waiting > 0))
-        except BaseException as error:  # noqa: BLE001 - whoever waits is to have it
-            piece.future.set_exception(error)
-        finally:
-            with self._lock:
-                if self._pieces.get(key) is piece:
-                    del self._pieces[key]
-
 
 logger = logging.getLogger(__name__)
 
 _MOST_PICTURES = 2_000
-_MOST_LAYOUTS = 2_000
-_MOST_FAILURES = 5_000
 _FAILURE_REMEMBERED_SECONDS = 600.0
-_LONGEST_QUEUE = 16
-_MOST_WAITING = 100
-_LARGEST_PICTURE_BYTES = 20_000_000
 _LONGEST_WORDS = 8_000
-_LAYOUTS_AT_ONCE = 2
-Value = TypeVar("Value")
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
+# How long a page waits for its turn, and how many may in one process.
+WAITING_SECONDS = 5.0
+MOST_WAITING = 8
 
 Source = sandbox.Source
 """A PDF file, or its bytes where the storage has no files."""
+Box = tuple[int, int, int, int]
+"""Left, top, width and height on a page, in ten thousandths of the page's."""
 
 # Finding a page's size is quick, whatever is drawn meanwhile: a reader waits for it.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
-DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=_LARGEST_PICTURE_BYTES)
+DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
 
 class PageNotDrawn(Exception):
@@ -122,16 +51,6 @@ class PageBusy(PageNotDrawn):
 
 
 @dataclass(frozen=True, slots=True)
-class WordBox:
-    """A rectangle on a page, from its upper left corner, in ten thousandths of the page's width and height."""
-
-    x: int
-    y: int
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
 class PageLayout:
     """The size of a page's picture in pixels, and the boxes of the words that are to be shown on it.
 
@@ -140,43 +59,16 @@ class PageLayout:
 
     width: int
     height: int
-    boxes: tuple[WordBox, ...] = ()
+    boxes: tuple[Box, ...] = ()
 
 
-class _Newest(Generic[Value]):
-    """The newest values by key, at most so many."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[Any, Value] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Any) -> Value | None:
-        with self._lock:
-            return self._values.get(key)
-
-    def put(self, key: Any, value: Value) -> None:
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-
-
-_layouts: _Newest[PageLayout] = _Newest(_MOST_LAYOUTS)
-_failures: _Newest[tuple[float, str]] = _Newest(_MOST_FAILURES)
-_measuring: SharedWork[PageLayout] = SharedWork(_LAYOUTS_AT_ONCE, _LONGEST_QUEUE, _MOST_WAITING)
-_drawing: SharedWork[bytes] = SharedWork(1, _LONGEST_QUEUE, _MOST_WAITING)
-# Each process of the web server has its own queue; what drawing takes is bounded for all of them.
-_measuring_slots, _drawing_slots = Slots(_LAYOUTS_AT_ONCE), Slots(1)
-
-
-def configure(*, at_once: int, memory_mib: int, seconds: float) -> None:
-    """How much drawing may take in this process and its forks; called once, before anything is drawn."""
-    global DRAWING_LIMITS, LAYOUT_LIMITS, _drawing, _drawing_slots
-    DRAWING_LIMITS = replace(DRAWING_LIMITS, memory_mib=memory_mib, seconds=seconds)
-    LAYOUT_LIMITS = replace(LAYOUT_LIMITS, memory_mib=memory_mib, seconds=min(seconds, LAYOUT_LIMITS.seconds))
-    _drawing, _drawing_slots = SharedWork(at_once, _LONGEST_QUEUE, _MOST_WAITING), Slots(at_once)
+_layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
+_failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
+# Made before the web server forks: all its processes share the turns.
+_measuring_slots, _drawing_slots = Slots(2), Slots(1)
+_waiting = BoundedSemaphore(MOST_WAITING)
+# Not the pool that all views share: whoever waits here would be in the way of everybody.
+drawing_threads = ThreadPoolExecutor(MOST_WAITING, thread_name_prefix="draws-pages")
 
 
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
@@ -188,32 +80,17 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
-    _check_failures(content_hash, number)
-
-    def measure(still_wanted: sandbox.StillWanted) -> PageLayout:
-        arguments = {
-            "number": number,
-            "words": words[:_LONGEST_WORDS],
-            # Written out here, where the text is: it may be longer than what can be sent.
-            "expected": sum(map(str.isalnum, before)),
-        }
-        value, _ = _run_in_sandbox("measure", source, arguments, LAYOUT_LIMITS, content_hash, number, still_wanted)
-        try:
-            found = PageLayout(
-                _check_pixels(value["width"]),
-                _check_pixels(value["height"]),
-                tuple(WordBox(*(int(side) for side in sides)) for sides in value["boxes"][:500]),
-            )
-        except (ValueError, TypeError, KeyError) as error:
-            raise _remember_failure(
-                content_hash, number, "damaged", f"The page's size came back damaged: {error}"
-            ) from error
-        if content_hash:
-            _layouts.put(key, found)
-        return found
-
-    with _join(_measuring, key if content_hash else object(), measure) as future:
-        return future.result()
+    # Counted here, where the text is: it may be longer than what can be sent.
+    arguments = {"number": number, "words": words[:_LONGEST_WORDS], "expected": sum(map(str.isalnum, before))}
+    value, _ = _run_in_sandbox("measure", source, arguments, content_hash)
+    try:
+        boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
+        found = PageLayout(_check_pixels(value["width"]), _check_pixels(value["height"]), boxes)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _not_drawn(content_hash, number, "damaged", f"The page's size came back damaged: {error}") from error
+    if content_hash:
+        _layouts.put(key, found)
+    return found
 
 
 def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
@@ -228,23 +105,16 @@ def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | No
     return data
 
 
-@contextlib.contextmanager
-def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> Iterator[Future[bytes]]:
-    """The picture that is being drawn, for as long as somebody is in this context. Raises: PageBusy."""
-
-    def draw(still_wanted: sandbox.StillWanted) -> bytes:
-        arguments = {"number": number}
-        _, data = _run_in_sandbox("draw", source, arguments, DRAWING_LIMITS, content_hash, number, still_wanted)
-        if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-            raise _remember_failure(content_hash, number, "damaged", "What was drawn is no picture.")
-        try:
-            _keep_picture(cache / f"{content_hash}-{number}.webp", data)
-        except OSError as error:
-            logger.warning("A page's picture is not kept: %s", error)
-        return data
-
-    with _join(_drawing, (content_hash, number), draw) as future:
-        yield future
+def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> bytes:
+    """The picture as WebP, which is kept for the next reader. Raises: PageNotDrawn, PageBusy."""
+    _, data = _run_in_sandbox("draw", source, {"number": number}, content_hash)
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
+        raise _not_drawn(content_hash, number, "damaged", "What was drawn is no picture.")
+    try:
+        _keep_picture(cache / f"{content_hash}-{number}.webp", data)
+    except OSError as error:
+        logger.warning("A page's picture is not kept: %s", error)
+    return data
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
@@ -266,58 +136,39 @@ def _keep_picture(kept: Path, data: bytes) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-# The work ------------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _join(work: SharedWork[Result], key: Any, function: Any) -> Iterator[Future[Result]]:
-    try:
-        with work.join_work(key, function) as future:
-            yield future
-    except TooMuchWork as error:
-        PAGES_NOT_DRAWN.labels(reason="busy").inc()
-        raise PageBusy(str(error)) from error
-
-
-def _run_in_sandbox(
-    function: str,
-    source: Source,
-    arguments: dict[str, Any],
-    limits: sandbox.JobLimits,
-    content_hash: str,
-    number: int,
-    still_wanted: sandbox.StillWanted,
-) -> tuple[Any, bytes]:
-    """Raises: PageNotDrawn."""
-    # Another who waited in the queue for the same page may have found out.
+def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], content_hash: str) -> tuple[Any, bytes]:
+    """Raises: PageNotDrawn, PageBusy."""
+    number = arguments["number"]
     _check_failures(content_hash, number)
-    slots = _measuring_slots if limits is LAYOUT_LIMITS else _drawing_slots
+    limits, slots = (LAYOUT_LIMITS, _measuring_slots) if function == "measure" else (DRAWING_LIMITS, _drawing_slots)
+    if not _waiting.acquire(blocking=False):
+        raise _busy(f"{MOST_WAITING} wait already.")
     try:
-        with slots.take(still_wanted):
-            return sandbox.run(
-                f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED, still_wanted=still_wanted
-            )
+        with slots.take(lambda waited: waited < WAITING_SECONDS):
+            return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
-        PAGES_NOT_DRAWN.labels(reason="cancelled").inc()
-        raise PageNotDrawn(str(error)) from error
+        raise _busy(str(error)) from error
     except sandbox.LimitExceeded as error:
-        raise _remember_failure(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
+        raise _not_drawn(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
     except sandbox.JobCrashed as error:
-        raise _remember_failure(content_hash, number, "crash", f"Drawing page {number} {error}.") from error
+        raise _not_drawn(content_hash, number, "crash", f"Drawing page {number} {error}.") from error
     except sandbox.JobFailed as error:
-        sentence = str(error) if error.kind == "CannotDraw" else f"{error.kind}: {error}"
-        raise _remember_failure(content_hash, number, "damaged", sentence) from error
+        raise _not_drawn(content_hash, number, "damaged", f"{error.kind}: {error}") from error
     except OSError as error:
-        raise _remember_failure("", number, "file", f"The file cannot be opened: {error}") from error
-    except sandbox.JobCancelled as error:
-        PAGES_NOT_DRAWN.labels(reason="cancelled").inc()
-        raise PageNotDrawn(str(error)) from error
+        raise _not_drawn("", number, "file", f"The file cannot be opened: {error}") from error
     except sandbox.SandboxUnavailable as error:
-        raise _remember_failure("", number, "sandbox", str(error)) from error
+        raise _not_drawn("", number, "sandbox", str(error)) from error
+    finally:
+        _waiting.release()
 
 
-def _remember_failure(content_hash: str, number: int, reason: str, sentence: str) -> PageNotDrawn:
-    """Remembers that the page cannot be drawn, unless that may change with the next attempt (no ``content_hash``)."""
+def _busy(sentence: str) -> PageBusy:
+    PAGES_NOT_DRAWN.labels(reason="busy").inc()
+    return PageBusy(sentence)
+
+
+def _not_drawn(content_hash: str, number: int, reason: str, sentence: str) -> PageNotDrawn:
+    """The error, which is remembered unless the next attempt may succeed (no ``content_hash``)."""
     PAGES_NOT_DRAWN.labels(reason=reason).inc()
     if content_hash:
         _failures.put((content_hash, number), (time.monotonic() + _FAILURE_REMEMBERED_SECONDS, sentence))

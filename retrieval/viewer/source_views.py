@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -91,15 +90,14 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 @require_GET
 async def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn, and with 503 and
-    Retry-After when too many pages are being drawn. When the visitor leaves, so does the wish to have it drawn.
-    """
+    Retry-After when too many pages are being drawn."""
     try:
         found = await sync_to_async(_find_picture)(request, document_id, number)
         if isinstance(found, HttpResponseBase):
             return found
         source, content_hash = found
-        with pdf_pages.draw_picture(source, number, page_pictures(), content_hash) as drawing:
-            return _picture_response(await asyncio.shield(asyncio.wrap_future(drawing)))
+        draw = sync_to_async(pdf_pages.draw_picture, thread_sensitive=False, executor=pdf_pages.drawing_threads)
+        return _picture_response(await draw(source, number, page_pictures(), content_hash))
     except pdf_pages.PageBusy:
         response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
         response["Retry-After"] = str(_BUSY_SECONDS)

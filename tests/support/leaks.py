@@ -279,7 +279,7 @@ def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Cal
     curation.approve(approved, None)
     curation.save_sources(approved, [(1, chunk)])
     curation.save_wordings(approved, [])
-    found = {"kind": "chunk_counts", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
+    found = {"kind": "unfit_text", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
     IndexCheck.objects.create(seconds=1, inconsistencies=[found])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
     source = Source.objects.create(

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval.documents.reconciliation import DESCRIPTIONS, Inconsistency, reconcile
+from retrieval.documents.reconciliation import Inconsistency, reconcile
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Document
@@ -60,7 +60,7 @@ class Command(PreparedCommand):
             (
                 str(one.count),
                 one.collection or "-",
-                DESCRIPTIONS[one.kind],
+                str(one.kind.label),
                 ", ".join(one.examples),
                 "repaired" if one.repaired else "",
             )

@@ -7,6 +7,7 @@ import os
 import re
 import tracemalloc
 from collections.abc import Callable
+from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from django.urls import reverse
 from retrieval.documents.deletion import forget_page_pictures, page_pictures
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.pdf_pages import SharedWork
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -124,7 +124,6 @@ def test_code_has_numbered_lines_and_the_passage_on_its_own(
     assert 'id="L5"' in html
     assert 'id="L6"' not in html
     assert html.count('class="line is-marked"') == 2
-    assert '<span class="code-k">def</span>' in html
     assert marked(html) == ["pump", "x", "return"]
 
 
@@ -187,17 +186,18 @@ def test_a_page_that_cannot_be_drawn_is_told_and_logged(
 def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
     client: Client, manual: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pdf_pages, "_drawing", SharedWork(1, 0, 0))
-    monkeypatch.setattr(pdf_pages, "_measuring", SharedWork(1, 0, 0))
+    monkeypatch.setattr(pdf_pages, "WAITING_SECONDS", 0.0)
     # What earlier tests have looked at is remembered.
-    monkeypatch.setattr(pdf_pages, "_layouts", pdf_pages._Newest(1))
+    pdf_pages._layouts.clear()
     forget_page_pictures(page_pictures(), manual.content_hash)
-    picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 3]))
-    assert (picture.status_code, picture["Retry-After"], picture["Content-Type"]) == (503, "5", "image/svg+xml")
-    html = page(client, viewer(manual, "never down, so that"))
-    assert "Many pages are being drawn." in html
-    assert "<img" not in html
-    monkeypatch.undo()
+    with ExitStack() as taken:
+        for slots in (pdf_pages._drawing_slots, *[pdf_pages._measuring_slots] * 2):
+            taken.enter_context(slots.take(lambda _waited: False))
+        picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 3]))
+        assert (picture.status_code, picture["Retry-After"], picture["Content-Type"]) == (503, "5", "image/svg+xml")
+        html = page(client, viewer(manual, "never down, so that"))
+        assert "Many pages are being drawn." in html
+        assert "<img" not in html
     assert client.get(reverse("retrieval:page_picture", args=[manual.pk, 3])).status_code == 200
 
 

@@ -21,8 +21,7 @@ def load_picture(source: Path, number: int, cache: Path, content_hash: str) -> b
     """The picture as the view loads it: kept, or drawn now."""
     data = pdf_pages.load_kept_picture(number, cache, content_hash)
     if data is None:
-        with pdf_pages.draw_picture(source, number, cache, content_hash) as drawing:
-            data = drawing.result()
+        data = pdf_pages.draw_picture(source, number, cache, content_hash)
     return data
 
 
@@ -61,9 +60,9 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
         for start in range(0, len(words) - 100, 300):
             found = measure_page(MANUAL, page.number, words[start : start + 100], words[:start])
             assert found.boxes, (page.number, words[start : start + 100])
-            for box in found.boxes:
-                assert 0 <= box.x < box.x + box.width <= 10_000
-                assert 0 <= box.y < box.y + box.height <= 10_000
+            for x, y, width, height in found.boxes:
+                assert 0 <= x < x + width <= 10_000
+                assert 0 <= y < y + height <= 10_000
 
 
 def darkest(image: Image.Image, x1: float, y1: float, x2: float, y2: float) -> int:
@@ -84,7 +83,7 @@ def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> Non
     before = text.text[text.pages[1].start : text.text.index("2.1 Position", text.pages[1].start)]
     (box,) = measure_page(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
     image = Image.open(io.BytesIO(load_picture(tmp_path / "turned.pdf", 2, tmp_path, "h"))).convert("L")
-    x, y, right, below = (v / 10_000 for v in (box.x, box.y, box.x + box.width, box.y + box.height))
+    x, y, right, below = (v / 10_000 for v in (box[0], box[1], box[0] + box[2], box[1] + box[3]))
     assert darkest(image, x, y, right, below) < 120
     for around in (
         (x - 0.01, y, x, below),

@@ -1,13 +1,10 @@
 import re
 from html import unescape
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.documents.sandbox import JobLimits
-from retrieval.viewer import plain_text
-from retrieval.viewer.plain_text import colour_in_sandbox, colour_source, render_code_lines
+from retrieval.viewer.plain_text import render_code_lines
 
 PYTHON = '''def f(x):
     """Doc <b>
@@ -24,11 +21,10 @@ def text_of(html: str) -> str:
     st.text(alphabet="ab \n\"'#<&\u2028\r\t{}", max_size=120),
     st.integers(0, 120),
     st.integers(1, 60),
-    st.sampled_from(["x.py", "x.js", "x.unknown", "x.xml"]),
 )
-def test_the_lines_are_the_text_and_the_mark_is_the_passage(text: str, start: int, length: int, name: str) -> None:
+def test_the_lines_are_the_text_and_the_mark_is_the_passage(text: str, start: int, length: int) -> None:
     passage = (start, min(start + length, len(text)))
-    html = "".join(render_code_lines(text, name, passage if passage[0] < passage[1] else None))
+    html = "".join(render_code_lines(text, passage if passage[0] < passage[1] else None))
     assert text_of(html) == text
     marks = re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
     assert unescape("".join(marks)) == text[passage[0] : passage[1]]
@@ -40,7 +36,7 @@ def test_the_lines_are_the_text_and_the_mark_is_the_passage(text: str, start: in
 
 def test_lines_have_numbers_and_the_passage_its_lines() -> None:
     start = PYTHON.index("of two")
-    html = "".join(render_code_lines(PYTHON, "x.py", (start, PYTHON.index("x + 1")), "Line {}"))
+    html = "".join(render_code_lines(PYTHON, (start, PYTHON.index("x + 1")), "Line {}"))
     lines = re.findall(r'<span class="line( is-marked)?"><a class="line-number" id="L(\d)" href="#L\d" data-line="(\d)"'
                        r' aria-label="Line \d"( tabindex=-1)?></a>', html)  # fmt: skip
     assert [(bool(marked), number, bool(skipped)) for marked, number, _shown, skipped in lines] == [
@@ -48,28 +44,8 @@ def test_lines_have_numbers_and_the_passage_its_lines() -> None:
     ]  # fmt: skip
 
 
-def test_kinds_of_words() -> None:
-    kinds = {PYTHON[start:end].strip(): kind for start, end, kind in colour_source(PYTHON, "x.py")}
-    assert kinds["def"] == "k"
-    assert kinds["f"] == "f"
-    assert kinds["# done"] == "c"
-    assert kinds["1"] == "n"
-
-
-@pytest.mark.parametrize("name", ["x", "x.nothing", ""])
-def test_unknown_languages_have_no_colours(name: str) -> None:
-    assert colour_source("def f(): 1", name) == [(0, 10, "")]
-
-
-def test_long_code_has_no_colours_and_comes_in_parts() -> None:
+def test_long_code_comes_in_parts() -> None:
     text = "x = 1\n" * 60_000
-    assert colour_source(text, "x.py") == [(0, len(text), "")]
-    parts = render_code_lines(text, "x.py", None)
+    parts = render_code_lines(text, None)
     assert len(parts) == 300
     assert "".join(map(text_of, parts)) == text
-
-
-def test_colours_come_from_the_sandbox_as_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert colour_in_sandbox(PYTHON, "x.py") == colour_source(PYTHON, "x.py")
-    monkeypatch.setattr(plain_text, "LIMITS", JobLimits(memory_mib=256, seconds=0.0, output_bytes=10**6))
-    assert colour_in_sandbox(PYTHON, "x.py") == [(0, len(PYTHON), "")]
