@@ -11,7 +11,6 @@ from datetime import datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
@@ -144,10 +143,13 @@ def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
     of_groups = QuestionBudget.objects.filter(group__in=user.groups.all())
     largest = of_groups.aggregate(**{name: Max(name) for name in _LIMITS})
-    of_site = (settings.QUESTIONS_A_DAY, settings.MODEL_TOKENS_A_DAY, settings.MODEL_COST_A_DAY)
-    set_by_row = [own.get(name) if own.get(name) is not None else largest[name] for name in _LIMITS]
-    chosen = [row if row is not None else site or None for row, site in zip(set_by_row, of_site, strict=True)]
+    of_everybody = QuestionBudget.objects.filter(user=None, group=None).values(*_LIMITS).first() or {}
+    chosen = [_first_that_is_set(own.get(name), largest[name], of_everybody.get(name)) for name in _LIMITS]
     return tuple(None if limit is None else Decimal(str(limit)) for limit in chosen)
+
+
+def _first_that_is_set(*limits: Any) -> Any:
+    return next((limit for limit in limits if limit is not None), None)
 
 
 def _seconds_to_tomorrow() -> int:

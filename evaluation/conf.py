@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from evaluation.judges.types import Judge, Meter
 
 # What a judge's server can be asked for: JSON of a given form, JSON, or nothing but what the prompt says.
-RESPONSE_FORMATS = ("json_schema", "json_object", "none")
 
 
 def has_judge_model() -> bool:
@@ -53,7 +52,6 @@ def judge(kind: str, meter: Meter) -> Judge:
             settings.JUDGE_API_KEY,
             settings.JUDGE_MODEL,
             settings.JUDGE_TIMEOUT_SECONDS,
-            response_format=settings.JUDGE_RESPONSE_FORMAT,
         )
     except ImproperModel as error:
         raise JudgeUnavailable(str(error)) from error
@@ -76,13 +74,9 @@ def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
 
 @register()
 def numbers_make_sense(**_: Any) -> list[CheckMessage]:
-    formats = ", ".join(RESPONSE_FORMATS)
     requirements = {
         "JUDGE_SAMPLE_RATE must lie between 0 and 1.": 0 <= settings.JUDGE_SAMPLE_RATE <= 1,
         "JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.": settings.JUDGE_DAILY_BUDGET_TOKENS >= 0,
-        f"JUDGE_RESPONSE_FORMAT is {settings.JUDGE_RESPONSE_FORMAT!r}; it must be one of {formats}.": (
-            settings.JUDGE_RESPONSE_FORMAT in RESPONSE_FORMATS
-        ),
     }
     return [
         Error(message, id=f"evaluation.E{number:03}")

@@ -52,7 +52,7 @@ def trouble() -> str:
         except OSError as error:
             return (
                 f"LOCAL_MODEL: port {settings.LOCAL_MODEL_PORT} on {HOST} cannot be used ({error.strerror}). "
-                "If another program has it, choose one with LOCAL_MODEL_PORT."
+                f"If it is another site's model, ask that one: OPENAI_BASE_URL={settings.OPENAI_BASE_URL}"
             )
     return ""
 

@@ -42,7 +42,6 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
         name="api_docs",
     ),
-    path(".well-known/security.txt", text_files.security_txt, name="security_txt"),
     path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

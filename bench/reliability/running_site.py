@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # The bench asks more, and more at once, than the limits allow a person: as if behind a proxy, for many.
-_RATES = {"ASK_RATE": "1000000/min", "SEARCH_RATE": "1000000/min", "NUM_PROXIES": "1"}
+_RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
 # By role: how the names of its processes begin.
 _ROLES = {"web server": "ragsite-web", "web": "ragsite-web-", "worker": "ragsite-worker", "scheduler": "ragsite-beat"}
 

@@ -23,13 +23,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 
+from django.conf import settings
+
 from bench import with_constants
 from bench.reliability.running_site import RunningSite, running_site
 from bench.reliability.tables import percentile
 from bench.reporting import table
 from tests.support.model_server import model_server
 
-RATES = {"ASK_RATE": "60/min", "SEARCH_RATE": "1000000/min", "NUM_PROXIES": "0", **with_constants()}
+RATES = {
+    "NUM_PROXIES": "0",
+    **with_constants(
+        REST_FRAMEWORK=settings.REST_FRAMEWORK | {"DEFAULT_THROTTLE_RATES": {"ask": "60/min", "search": "1000000/min"}}
+    ),
+}
 STRANGER, OTHER = "127.0.0.2", "127.0.0.3"
 PASSWORD = "the right password of somebody"
 

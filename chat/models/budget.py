@@ -10,9 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class QuestionBudget(models.Model):
-    """What a person, or each member of a group, may ask in a day, and what a language model may take for it.
+    """What a person, each member of a group, or everybody may ask in a day, and what a language model may take for it.
 
-    It counts in place of QUESTIONS_A_DAY, MODEL_TOKENS_A_DAY and MODEL_COST_A_DAY. A value that is empty sets nothing.
+    It is everybody's where neither a user nor a group is named. A value that is empty sets nothing.
     """
 
     user = models.OneToOneField(
@@ -25,7 +25,7 @@ class QuestionBudget(models.Model):
         _("questions a day"),
         null=True,
         blank=True,
-        help_text=_("Of each of these, a person's own budget counts first, then the largest of the groups'."),
+        help_text=_("A person's own budget counts first, then the largest of the person's groups, then everybody's."),
     )
     tokens_a_day = models.PositiveBigIntegerField(
         _("model tokens a day"),
@@ -49,14 +49,20 @@ class QuestionBudget(models.Model):
         verbose_name_plural = _("budgets")
         constraints = [
             models.CheckConstraint(
-                condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
-                name="budget_of_a_user_or_a_group",
-                violation_error_message=_("Choose a user or a group."),
-            )
+                condition=Q(user=None) | Q(group=None),
+                name="budget_of_a_user_a_group_or_everybody",
+                violation_error_message=_("Choose a user or a group, not both."),
+            ),
+            models.UniqueConstraint(
+                fields=["user", "group"],
+                name="one_budget_each",
+                nulls_distinct=False,
+                violation_error_message=_("There is such a budget already."),
+            ),
         ]
 
     def __str__(self) -> str:
-        return str(self.user or self.group)
+        return str(self.user or self.group or _("everybody"))
 
     def clean(self) -> None:
         if self.cost_a_day is not None and not (settings.OPENAI_PRICE_PROMPT or settings.OPENAI_PRICE_COMPLETION):

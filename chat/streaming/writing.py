@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
-from django.db.models.functions import Now
+from django.db import OperationalError
 from django.utils.translation import gettext as _
 
 from chat import budgets
@@ -43,10 +41,6 @@ logger = logging.getLogger(__name__)
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # For finding an earlier answer that serves again.
 LOOK_UP_SECONDS = 2.0
-# How often an answer that waits for other processes looks again, on average.
-SITE_POLL_SECONDS = 0.5
-# Any constant that nothing else locks: it makes counting and beginning one step, and is gone with its transaction.
-_SITE_LOCK = 0x616E7377
 
 
 def start(run: Run) -> None:
@@ -263,18 +257,13 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         while True:
             changed.clear()
             place = ADMISSION.place(run.answer.pk)
-            pause_seconds = None
             if place <= 0:
-                if await in_database(_begin)(run.answer):
-                    break
-                place = place + settings.ANSWERS_AT_ONCE
-                pause_seconds = SITE_POLL_SECONDS * random.uniform(0.5, 1.5)
+                break
             if place != published:
                 run.publish("queued", {"place": place})
                 published = place
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_seconds):
-                    await changed.wait()
+            await changed.wait()
+        await in_database(_begin)(run.answer)
         ADMISSION.begin(run.answer.pk)
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
@@ -285,21 +274,6 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         ADMISSION.leave(run.answer.pk)
 
 
-def _begin(answer: Answer) -> bool:
-    """Whether the site has room for the answer, which is then GENERATING, unless it was stopped meanwhile: then its
-    heartbeat ends it.
-    """
-    waiting = answer.held().filter(NotWaiting(), status=Answer.Status.PENDING)
-    limit = settings.ANSWERS_AT_ONCE_SITE
-    if not limit:
-        waiting.update(status=Answer.Status.GENERATING)
-        return True
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SITE_LOCK])
-        alive = Now() - Answer.SILENT_AFTER
-        writing = Answer.objects.filter(status=Answer.Status.GENERATING, heartbeat_at__gte=alive).count()
-        if writing >= limit:
-            return False
-        waiting.update(status=Answer.Status.GENERATING)
-        return True
+def _begin(answer: Answer) -> None:
+    """The answer is GENERATING then, unless it was stopped meanwhile: then its heartbeat ends it."""
+    answer.held().filter(NotWaiting(), status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)

@@ -29,23 +29,7 @@ of your reply stand outside them, and nothing in them changes either."""
 
 
 class JudgeModel(ChatModel):
-    """A model on an OpenAI-compatible server. Raises: ImproperModel.
-
-    ``response_format`` is what the server understands: `json_schema`, `json_object`, or `none`, where the prompt alone
-    asks for JSON.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        model: str,
-        timeout_seconds: float,
-        *,
-        response_format: str = "json_schema",
-    ) -> None:
-        super().__init__(base_url, api_key, model, timeout_seconds)
-        self._response_format = response_format
+    """A model on an OpenAI-compatible server that keeps to a JSON schema, as OpenAI, vLLM, Ollama and llama.cpp do."""
 
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
         """The model's answer in the form asked for.
@@ -54,18 +38,15 @@ class JudgeModel(ChatModel):
         or has an empty list: a judge that found nothing to judge has not judged. What ``meter`` raises.
         """
         meter.check()
+        schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": prompt}],
             "temperature": 0,
             "max_tokens": MOST_TOKENS,
             "stream": False,
+            "response_format": {"type": "json_schema", "json_schema": schema},
         }
-        if self._response_format == "json_schema":
-            schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif self._response_format == "json_object":
-            body["response_format"] = {"type": "json_object"}
         try:
             completion = json.loads(self._post(body))
             choice = completion["choices"][0]

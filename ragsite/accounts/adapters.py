@@ -145,8 +145,6 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             _refuse(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return
-        if not settings.OIDC_CREATES_ACCOUNTS:
-            _refuse(request, "there is no account, and OIDC_CREATES_ACCOUNTS is false")
         if claims.email and users_with(claims.email):
             _refuse(request, "another account has the e-mail address")
 
@@ -176,10 +174,10 @@ class MFAAdapter(DefaultMFAAdapter):
 
 
 def claims_of(sociallogin: Any) -> Claims:
-    data, groups_claim = sociallogin.account.extra_data, settings.OIDC_GROUPS_CLAIM
+    data = sociallogin.account.extra_data
     if sociallogin.account.provider == "saml":
-        data, groups_claim = saml_claims(data, settings.SAML_EMAIL_ATTRIBUTE), settings.SAML_GROUPS_ATTRIBUTE
-    return read_claims(data, groups_claim=groups_claim, trust_email=settings.OIDC_TRUST_EMAIL)
+        data = saml_claims(data, settings.SAML_EMAIL_ATTRIBUTE)
+    return read_claims(data, groups_claim=settings.OIDC_GROUPS_CLAIM, trust_email=settings.OIDC_TRUST_EMAIL)
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:

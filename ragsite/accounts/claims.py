@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -126,7 +125,7 @@ def apply_claims(user: Any, claims: Claims) -> None:
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
         _apply_groups(user, given, claims)
-        _apply_flags(user, given, claims)
+        _apply_staff(user, given, claims)
 
 
 def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
@@ -155,33 +154,15 @@ def _groups(names: frozenset[str]) -> set[Group]:
     return set(Group.objects.filter(name__in=names))
 
 
-def _apply_flags(user: Any, given: ClaimedRights, claims: Claims) -> None:
+def _apply_staff(user: Any, given: ClaimedRights, claims: Claims) -> None:
     # No group has an empty name, so that a setting that is empty names nobody.
-    superuser = settings.OIDC_SUPERUSER_GROUP in claims.groups
-    staff = superuser or settings.OIDC_STAFF_GROUP in claims.groups
-    is_protected = is_last_local_administrator(user)
-    if superuser and not user.is_superuser:
-        _take_other_ways_in(user)
-    for flag, wanted in (("is_superuser", superuser), ("is_staff", staff)):
-        has, was_given = getattr(user, flag), getattr(given, flag)
-        if wanted and not has:
-            setattr(user, flag, True)
-            setattr(given, flag, True)
-        elif was_given and not wanted:
-            if is_protected:
-                logger.warning("%s keeps %s: nobody else could administer the site with a password.", user, flag)
-                continue
-            setattr(user, flag, False)
-            setattr(given, flag, False)
-    user.save(update_fields=["is_superuser", "is_staff", "password"])
+    wanted = settings.OIDC_STAFF_GROUP in claims.groups
+    if wanted and not user.is_staff:
+        user.is_staff = given.is_staff = True
+    elif given.is_staff and not wanted:
+        if is_last_local_administrator(user):
+            logger.warning("%s stays staff: nobody else could administer the site with a password.", user)
+            return
+        user.is_staff = given.is_staff = False
+    user.save(update_fields=["is_staff"])
     given.save()
-
-
-def _take_other_ways_in(user: Any) -> None:
-    """What anybody who administers accounts could have put on an account before it became a superuser's."""
-    from ragsite.models import ApiKey
-
-    user.set_unusable_password()
-    for key in ApiKey.objects.usable().filter(user=user):
-        key.revoke()
-    Authenticator.objects.filter(user=user).delete()

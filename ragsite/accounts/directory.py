@@ -148,7 +148,7 @@ def _connection(dn: str, password: str) -> Iterator[Any]:
     end = threading.Timer(CONNECTION_STEPS * settings.LDAP_TIMEOUT_SECONDS, _cut)
     end.daemon = True
     try:
-        tls = Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=settings.LDAP_CA_FILE or None)
+        tls = Tls(validate=ssl.CERT_REQUIRED)
         server = Server(settings.LDAP_URL, get_info=NONE, connect_timeout=settings.LDAP_TIMEOUT_SECONDS, tls=tls)
         tls.sni = server.host
         connection = Connection(
@@ -297,8 +297,6 @@ def _make_account(person: Person, claims: Claims) -> Any:
     users = get_user_model()
     # A username in the form of an address could be that of another account, which signs in with it too.
     username = person.name.partition("@")[0]
-    if not settings.OIDC_CREATES_ACCOUNTS:
-        raise AccountRefused("there is no account, and OIDC_CREATES_ACCOUNTS is false")
     if users._default_manager.filter(username__iexact=username).exists():
         raise AccountRefused("another account has the name")
     if claims.email and users_with(claims.email):

@@ -1,40 +1,22 @@
-"""Files of text that programs look for at fixed addresses: /.well-known/security.txt (RFC 9116) and /llms.txt."""
+"""/llms.txt: what a language model finds here (llmstxt.org)."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# The file must name a day after which it is not to be trusted; the site says anew each time that it stands.
-STANDS_FOR = timedelta(days=30)
 DOCUMENTS_LISTED = 100
 """Of each collection, the first by title: the file is for a model to read whole."""
 
 
 @require_GET
-def security_txt(request: HttpRequest) -> HttpResponse:
-    """Raises: Http404 while SECURITY_CONTACT names nobody."""
-    contact = settings.SECURITY_CONTACT
-    if not contact:
-        raise Http404
-    address = contact if contact.startswith(("https://", "mailto:", "tel:")) else f"mailto:{contact}"
-    expires = (timezone.now() + STANDS_FOR).strftime("%Y-%m-%dT%H:%M:%SZ")
-    canonical = request.build_absolute_uri()
-    lines = (f"Contact: {address}", f"Expires: {expires}", f"Canonical: {canonical}", "Preferred-Languages: en, nl")
-    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
-
-
-@require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """What a language model finds here (llmstxt.org), whoever asks: what visitors without an account may read."""
+    """The same whoever asks: what visitors without an account may read."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))

@@ -61,7 +61,6 @@ class ClaimedRights(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
     is_staff = models.BooleanField(default=False)
-    is_superuser = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return str(self.user)

@@ -21,7 +21,8 @@ from ragsite.settings.watching import *
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 # Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
-DEBUG = env.flag("DEBUG", False)
+# Pages of errors that show settings and code help only where tests show the error already.
+DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # Forms are sent from the site's own pages; a name with a dot in front stands for all below it.
 CSRF_TRUSTED_ORIGINS = [
@@ -101,8 +102,6 @@ LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
 
-# Where to report a weakness, for /.well-known/security.txt: an e-mail address or an https address.
-SECURITY_CONTACT = env.text("SECURITY_CONTACT")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS

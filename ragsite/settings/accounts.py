@@ -13,9 +13,11 @@ LOGIN_URL = "account_login"
 # Whoever comes from a page goes back to it; the administration names its own.
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
-# Who may make an account: nobody, who was invited, or also who confirms an address of these domains.
-SIGN_UP = env.choice("SIGN_UP", "off", ("off", "invitation", "domain"))
-SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP_DOMAINS")]
+# Who may make an account: nobody, who was invited, or also who confirms an address of the domains that are named.
+SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP", "off")]
+SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
+if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
+    raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.text('SIGN_UP')!r}.")
 # Superusers keep theirs, so that somebody can sign in when the provider does not answer.
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
@@ -23,10 +25,7 @@ HTTPS = env.flag("HTTPS", False)
 # Browsers offer them to names with HTTPS alone, and to localhost.
 PASSKEYS = HTTPS
 
-EMAIL_HOST = env.text("EMAIL_HOST")
-EMAIL_PORT = env.integer("EMAIL_PORT", 587)
-EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
-EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
 # Port 465 is for TLS from the first byte, port 25 for servers within the own network; on other ports STARTTLS.
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
@@ -36,8 +35,8 @@ EMAIL_SUBJECT_PREFIX = "[Ragsite] "
 MAIL_IS_SENT = bool(EMAIL_HOST)
 if not MAIL_IS_SENT:
     EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
-if SIGN_UP == "domain" and not (MAIL_IS_SENT and SIGN_UP_DOMAINS):
-    raise ImproperlyConfigured("SIGN_UP=domain needs SIGN_UP_DOMAINS, and EMAIL_HOST to confirm addresses.")
+if SIGN_UP == "domain" and not MAIL_IS_SENT:
+    raise ImproperlyConfigured("SIGN_UP names domains, whose addresses are confirmed by mail: set EMAIL_URL.")
 
 ACCOUNT_ADAPTER = "ragsite.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {
@@ -74,15 +73,13 @@ MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
 OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
-OIDC_NAME = env.text("OIDC_NAME", "Single sign-on")
+OIDC_NAME = "Single sign-on"
 OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.pairs("OIDC_GROUPS").items()}
 OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
-OIDC_SUPERUSER_GROUP = env.text("OIDC_SUPERUSER_GROUP").removeprefix("/")
 OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
 OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
-OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
 # Rights follow the provider at each sign-in, so that a session must not last for weeks.
 OIDC_SESSION_HOURS = 12.0
 # API keys of accounts that the provider alone opens are refused when it has not done so for this long.
@@ -115,7 +112,6 @@ if OIDC_SERVER_URL:
 # SAML, where python3-saml is installed (requirements-saml.txt). Groups and accounts follow the settings above.
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
-SAML_GROUPS_ATTRIBUTE = env.text("SAML_GROUPS_ATTRIBUTE", "groups")
 if SAML_ENTITY_ID:
     if find_spec("onelogin") is None:
         raise ImproperlyConfigured("SAML_ENTITY_ID needs python3-saml: pip install -r requirements-saml.txt")
@@ -148,7 +144,6 @@ LDAP_URL = env.ldap_url("LDAP_URL")
 # Passwords travel encrypted: with ldap:// the connection begins with StartTLS, except to this machine.
 LDAP_START_TLS = LDAP_URL.startswith("ldap:") and not env.is_this_machine(LDAP_URL)
 LDAP_NAME = "LDAP"
-LDAP_CA_FILE = env.text("LDAP_CA_FILE")
 LDAP_BIND_DN = env.text("LDAP_BIND_DN")
 LDAP_BIND_PASSWORD = env.text("LDAP_BIND_PASSWORD")
 LDAP_SEARCH_BASE = env.text("LDAP_SEARCH_BASE")

@@ -8,22 +8,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.machine import available_cores
 from ragsite.settings import env
-from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL, OPENAI_PRICE_COMPLETION, OPENAI_PRICE_PROMPT
+from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
 # A whole question, from its place in the queue to the saved answer; every part that waits takes of these. A local model
 # writes one answer at a time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers written at once: by one web server, and by those of all machines together (0: no such bound). More wait, up to
-# ANSWERS_WAITING at each server; what is asked then is refused.
+# Answers written at once by one web server. More wait, up to ANSWERS_WAITING; what is asked then is refused.
 ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
-ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
-# Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
-QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
-# What a language model may take for their answers; then those are quoted from the documents. Cost needs OPENAI_PRICE_*.
-MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
-MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
-if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
-    raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 # Of both, what one caller may have: an account, or an address without one. Four of them fill the site.
 CALLER_SHARE = 0.25
@@ -47,7 +38,6 @@ EVALUATE_ANSWERS = True
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
-JUDGE_RESPONSE_FORMAT = env.text("JUDGE_RESPONSE_FORMAT", "json_schema")
 # For each of the 10 to 20 requests that an answer takes.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+from django.core.exceptions import ImproperlyConfigured
+
 from ragsite.settings import env
 
+# Of each caller. Searches are cheaper: twice as many.
+ASK_RATE = env.text("ASK_RATE", "60/min")
+if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
+    raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
+_questions, _period = int(_rate[1]), _rate[2]
 # For all of the API, OpenAI's protocol included.
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
@@ -24,7 +33,7 @@ REST_FRAMEWORK = {
         "retrieval.api.throttling.ScopedRates",
         "ragsite.accounts.keys.KeyRateThrottle",
     ],
-    "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
+    "DEFAULT_THROTTLE_RATES": {"search": f"{2 * _questions}/{_period}", "ask": ASK_RATE},
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Ragsite API",

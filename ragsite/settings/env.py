@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
@@ -84,6 +84,19 @@ def https_url(name: str) -> str:
     if value and urlsplit(value).scheme != "https" and not is_this_machine(value):
         raise ImproperlyConfigured(f"{name} must begin with https://, not {value!r}.")
     return value
+
+
+def mail_server(name: str) -> tuple[str, int, str, str]:
+    """Host, port, user and password of ``smtp://user:password@host:587``; an empty host where nothing is set."""
+    parts = urlsplit(text(name))
+    try:
+        host, port = parts.hostname or "", parts.port or 587
+    except ValueError:
+        host, port = "", 0
+    if text(name) and not (parts.scheme == "smtp" and host):
+        # Not the value: it may hold a password.
+        raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
+    return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
 
 def ldap_url(name: str) -> str:

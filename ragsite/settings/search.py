@@ -30,6 +30,7 @@ BUILT_IN_EMBEDDERS = {
 }
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
+_query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
 # Empty without a name: which of the built-in ones it is then, `retrieval.conf` decides.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
@@ -46,8 +47,8 @@ elif EMBEDDING_MODEL and not EMBEDDER:
     EMBEDDER = _backend(
         "retrieval.index.embedders.onnx.LocalEmbedder",
         model=EMBEDDING_MODEL,
-        query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
-        document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
+        query_prompt=_query_prompt or None,
+        document_prompt=_document_prompt or None,
         **_IN_THIS_PROCESS,
     )
 # A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
@@ -56,7 +57,8 @@ OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 # A GGUF file, which a process of the site serves (ragsite/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
-LOCAL_MODEL_PORT = env.integer("LOCAL_MODEL_PORT", 8411)
+# On 127.0.0.1. Another site on this machine can ask it by OPENAI_BASE_URL.
+LOCAL_MODEL_PORT = 8411
 LOCAL_MODEL_THREADS = available_cores()
 if LOCAL_MODEL:
     if OPENAI_BASE_URL:
@@ -65,7 +67,8 @@ if LOCAL_MODEL:
     OPENAI_BASE_URL = f"http://127.0.0.1:{LOCAL_MODEL_PORT}/v1"
     OPENAI_MODEL = OPENAI_MODEL or Path(LOCAL_MODEL).stem
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
-OPENAI_TOTAL_SECONDS = env.number("OPENAI_TOTAL_SECONDS", 300.0)
+# Of a whole answer; a question may take less.
+OPENAI_TOTAL_SECONDS = 300.0
 OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
 # What the rules, the sources and the question may take of it. A processor reads some 90 tokens a second into a model of
@@ -91,21 +94,22 @@ if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
 RERANKERS: dict[str, dict[str, Any]] = {}
-if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
+RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
+if RERANK_MODEL and not RERANK_URL:
     RERANKERS["cross_encoder"] = _backend(
         "retrieval.search.cross_encoder.CrossEncoder",
-        model=CROSS_ENCODER_MODEL,
+        model=RERANK_MODEL,
         cache_dir=DATA_DIR / "models",
         # Half the time of fp32.
         precision="int8",
         threads=2,
     )
-if RERANK_URL := env.text("RERANK_URL"):
+if RERANK_URL:
     RERANKERS["http"] = _backend(
         "retrieval.search.http_reranker.HttpReranker",
         url=RERANK_URL,
         api_key=env.text("RERANK_API_KEY"),
-        model=env.text("RERANK_MODEL"),
+        model=RERANK_MODEL,
         api=env.text("RERANK_API", "auto"),
     )
 # What searches use until a profile is published in the admin.

@@ -14,7 +14,7 @@ from tests.browser.pages import ask, in_all_looks, is_too_wide
 from tests.support.demo import PASSWORD
 from tests.support.oidc_provider import Provider, oidc_provider
 
-NAME = "Example SSO"
+NAME = "Single sign-on"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,6 @@ def sso_site(start_site: Callable[..., Site], provider: Provider) -> Site:
         OIDC_SERVER_URL=provider.url,
         OIDC_CLIENT_ID="ragsite",
         OIDC_CLIENT_SECRET="secret",
-        OIDC_NAME=NAME,
         SIGN_UP="invitation",
         **with_constants(MFA_SUPPORTED_TYPES=["totp", "recovery_codes", "webauthn"], MFA_PASSKEY_LOGIN_ENABLED=True),
     )

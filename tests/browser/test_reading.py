@@ -123,7 +123,7 @@ def test_help_is_read_and_searched(site: Site, anywhere: Page) -> None:
     expect(page.get_by_role("heading", name="Who can see the debug panel?")).to_be_in_viewport()
     found += in_all_looks(page)
     page.get_by_role("link", name="Settings", exact=True).click()
-    expect(page.get_by_text("#SEARCH_RATE=120/min")).to_be_visible()
+    expect(page.get_by_text("#ASK_RATE=60/min")).to_be_visible()
     assert found + in_all_looks(page) == []
     assert not is_too_wide(page)
 

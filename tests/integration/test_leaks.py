@@ -372,7 +372,6 @@ NO_DOCUMENTS = {
     "socialaccount_signup": "the form to sign up",
     "help": "the handbook",
     "help_chapter": "the handbook",
-    "security_txt": "where to report weaknesses",
     "chat:widget_script": "a script",
     "chat:widget": "an empty form",
     "oauth_protected_resource": "where /mcp is, and that it takes keys",

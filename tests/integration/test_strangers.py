@@ -26,7 +26,7 @@ def server(tmp_path: Path) -> Iterator[WebServer]:
     # The server inherits it, and raises it again.
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
     try:
-        started = WebServer(tmp_path / "web.log", SEARCH_RATE="2/h")
+        started = WebServer(tmp_path / "web.log", ASK_RATE="1/h")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     yield started

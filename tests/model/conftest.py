@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
+from bench import with_constants
 from ragsite import local_model
 from retrieval.models import Collection, Document
 from tests.support.local_model_file import fetch
@@ -63,7 +64,7 @@ def serve_model(model_file: Path, tmp_path: Path, settings: LazySettings) -> Ser
         port = free_port()
         environment = {
             "LOCAL_MODEL": str(model_file),
-            "LOCAL_MODEL_PORT": str(port),
+            **with_constants(LOCAL_MODEL_PORT=port),
             "OPENAI_CONTEXT_TOKENS": str(context_tokens),
         }
         process = SiteProcess(["ragsite.local_model"], tmp_path / "model.log", **environment)

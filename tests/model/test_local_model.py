@@ -16,6 +16,7 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.test import Client
 
+from bench import with_constants
 from chat.answering.extractive import NAME as QUOTED
 from chat.models import Answer
 from retrieval.models import Document
@@ -134,13 +135,13 @@ class Site:
 
 def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document, model_file: Path) -> None:
     (tmp_path / "demo-loaded").touch()
-    log, port = tmp_path / "serve.log", free_port()
+    log, port, model_port = tmp_path / "serve.log", free_port(), free_port()
     process = SiteProcess(
         ["django", "serve", "--port", str(port)],
         log,
         DATA_DIR=str(tmp_path),
         LOCAL_MODEL=str(model_file),
-        LOCAL_MODEL_PORT=str(free_port()),
+        **with_constants(LOCAL_MODEL_PORT=model_port, OPENAI_BASE_URL=f"http://127.0.0.1:{model_port}/v1"),
     )
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 90, f"the site\n{log.read_text()}")

@@ -47,8 +47,7 @@ class Command(BaseCommand):
             **os.environ,
             "OPENAI_BASE_URL": "",
             "LOCAL_MODEL": str(options["model"]),
-            "LOCAL_MODEL_PORT": str(port),
-            **with_constants(LOCAL_MODEL_THREADS=threads),
+            **with_constants(LOCAL_MODEL_THREADS=threads, LOCAL_MODEL_PORT=port),
             "OPENAI_CONTEXT_TOKENS": str(2 * prompt_tokens + answer_tokens + 500),
         }
         server = subprocess.Popen(

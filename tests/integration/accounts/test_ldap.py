@@ -6,7 +6,6 @@ import socket
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,14 +182,15 @@ def test_a_directory_that_sends_single_bytes_is_left(ldap: LdapServer, settings:
 
 
 def test_passwords_go_only_to_a_server_whose_certificate_is_trusted(
-    ldap: LdapServer, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ldap: LdapServer, settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for url, start_tls in ((ldap.tls_url, False), (ldap.url, True)):
-        settings.LDAP_URL, settings.LDAP_START_TLS, settings.LDAP_CA_FILE = url, start_tls, ""
+        settings.LDAP_URL, settings.LDAP_START_TLS = url, start_tls
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
         caplog.clear()
         assert sign_in("ada").status_code == 503
         assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
-        settings.LDAP_CA_FILE = str(ldap.ca_file)
+        monkeypatch.setenv("SSL_CERT_FILE", str(ldap.ca_file))
         assert sign_in("ada").status_code == 302
         # The certificate is good, and not for this address.
         settings.LDAP_URL = url.replace("localhost", "127.0.0.1")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from allauth.core.exceptions import ImmediateHttpResponse
-from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
 from django.test import Client
@@ -15,9 +14,7 @@ from django.test import Client
 from ragsite.accounts import claims
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.claims import Claims
-from ragsite.accounts.keys import issue_key
 from ragsite.models.account import ClaimedRights
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionGrant
 from tests.integration.accounts.conftest import PASSWORD
 from tests.support.oidc_provider import Provider
@@ -88,39 +85,21 @@ def test_a_claim_gives_a_group_with_permissions_only_when_the_mapping_names_it(
     assert groups_of("cal") == {"curators"}
 
 
-def test_a_named_group_makes_staff_and_superusers_until_it_is_taken_away(
+def test_a_named_group_makes_staff_until_it_is_taken_away(
     client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
 ) -> None:
-    settings.OIDC_STAFF_GROUP, settings.OIDC_SUPERUSER_GROUP = "site-staff", "site-admins"
+    settings.OIDC_STAFF_GROUP = "site-staff"
 
-    def flags(*groups: str) -> tuple[bool, bool]:
+    def is_staff(*groups: str) -> bool:
         provider.knows("dee", groups=list(groups))
         sign_in_at(Client(), "dee")
-        dee = User.objects.get(username="dee")
-        return dee.is_staff, dee.is_superuser
+        return User.objects.get(username="dee").is_staff
 
-    assert flags() == (False, False)
-    assert flags("site-staff") == (True, False)
-    assert flags("site-admins") == (True, True)
-    assert flags("site-staff", "site-admins") == (True, True)
-    assert flags("site-staff") == (True, False)
-    assert flags() == (False, False)
+    assert not is_staff()
+    assert is_staff("site-staff")
+    assert not is_staff()
     User.objects.filter(username="dee").update(is_staff=True)
-    assert flags() == (True, False), "given by hand"
-
-
-def test_who_becomes_superuser_by_a_claim_keeps_no_other_way_in(settings: Any) -> None:
-    settings.OIDC_SUPERUSER_GROUP = "root"
-    user = User.objects.create_user("eve", password=PASSWORD)
-    key = issue_key(user, "Planted", [Scope.ADMIN]).key
-    Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
-    claims.apply_claims(user, Claims("", frozenset(["root"]), groups_left_out=False, is_one_subject=True))
-    user.refresh_from_db()
-    key.refresh_from_db()
-    assert user.is_superuser
-    assert not user.has_usable_password()
-    assert key.revoked_at is not None
-    assert not Authenticator.objects.exists()
+    assert is_staff(), "given by hand"
 
 
 def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collection: Collection) -> None:
@@ -135,8 +114,8 @@ def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collect
 def test_the_last_administrator_with_a_password_keeps_the_rights(
     client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
 ) -> None:
-    settings.OIDC_SUPERUSER_GROUP, settings.OIDC_JOIN_BY_EMAIL = "site-admins", True
-    claimed = ClaimedRights.objects.create(user=administrator, is_staff=True, is_superuser=True)
+    settings.OIDC_STAFF_GROUP, settings.OIDC_JOIN_BY_EMAIL = "site-staff", True
+    claimed = ClaimedRights.objects.create(user=administrator, is_staff=True)
     sole = claims.is_last_local_administrator(administrator)
     assert sole
     provider.knows("boss", email="admin@example.org")
@@ -149,7 +128,7 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(
     sign_in_at(Client(), "boss")
     administrator.refresh_from_db()
     claimed.refresh_from_db()
-    assert (administrator.is_superuser, claimed.is_superuser) == (False, False)
+    assert (administrator.is_staff, claimed.is_staff) == (False, False)
 
 
 def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator: User) -> None:
@@ -220,15 +199,6 @@ def test_other_domains_are_refused_at_each_sign_in(
     settings.OIDC_DOMAINS = ["example.org"]
     provider.knows("gus", email_verified=False)
     assert refused(sign_in_at(other, "gus"), caplog, "allowed domain")
-
-
-def test_without_new_accounts_strangers_are_refused(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    settings.OIDC_CREATES_ACCOUNTS = False
-    provider.knows("hal")
-    assert refused(sign_in_at(client, "hal"), caplog, "there is no account")
-    assert not User.objects.exists()
 
 
 def test_an_inactive_account_stays_outside(client: Client, provider: Provider, sign_in_at: SignIn) -> None:

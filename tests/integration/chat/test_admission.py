@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,13 +13,12 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from django.test import Client
-from django.utils import timezone
 
 from chat import conf
 from chat.answering import pipeline
 from chat.exceptions import SiteBusy
 from chat.models import Answer, Conversation
-from chat.streaming import asking, runs, streams, writing
+from chat.streaming import asking, runs, streams
 from chat.streaming.admission import ADMISSION
 from chat.types import ContextSource
 from retrieval.api.callers import network_of
@@ -192,37 +189,6 @@ async def test_what_costs_nothing_does_not_wait(library: Collection, gated: Gate
     assert again.places == instruction.places == []
     gated.gate.set()
     await first.hears("completed")
-
-
-async def test_all_processes_together_write_no_more_than_the_site_may(
-    library: Collection, gated: Gated, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writing, "SITE_POLL_SECONDS", 0.05)
-    settings.ANSWERS_AT_ONCE_SITE = 1
-    gated.gate.set()
-    # As another process does, which is alive; and one that was killed while it wrote.
-    other, dead = await sync_to_async(begin)(), await sync_to_async(begin)()
-    now = timezone.now()
-    in_writing = {"status": Answer.Status.GENERATING, "lease": uuid.uuid4()}
-    await Answer.objects.filter(pk=other.pk).aupdate(heartbeat_at=now, **in_writing)
-    await Answer.objects.filter(pk=dead.pk).aupdate(heartbeat_at=now - timedelta(minutes=1), **in_writing)
-    mine = await reader()
-    await until(lambda: mine.places)
-    await asyncio.sleep(0.3)
-    assert await mine.status() == Answer.Status.PENDING
-    await Answer.objects.filter(pk=other.pk).aupdate(status=Answer.Status.COMPLETED, lease=None)
-    await mine.hears("completed")
-    assert mine.places[-1] == 0
-
-
-async def test_of_many_that_begin_at_once_the_site_lets_in_as_many_as_it_may(
-    library: Collection, settings: LazySettings
-) -> None:
-    settings.ANSWERS_AT_ONCE_SITE = 3
-    leases = [await sync_to_async(runs.acquire)((await sync_to_async(begin)()).pk) for _ in range(8)]
-    let_in = await asyncio.gather(*(runs.in_database(writing._begin)(lease.answer) for lease in leases))
-    assert let_in.count(True) == 3
-    assert await Answer.objects.filter(status=Answer.Status.GENERATING).acount() == 3
 
 
 def test_behind_the_end_of_the_queue_a_question_is_not_taken(library: Collection, settings: LazySettings) -> None:

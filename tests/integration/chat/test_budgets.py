@@ -44,8 +44,8 @@ def test_without_a_budget_nothing_is_counted(reader):
     assert not QuestionCount.objects.exists()
 
 
-def test_a_persons_own_budget_counts_before_the_groups_and_those_before_the_sites(reader, settings):
-    settings.QUESTIONS_A_DAY = 7
+def test_a_persons_own_budget_counts_before_the_groups_and_those_before_everybodys(reader):
+    QuestionBudget.objects.create(questions_a_day=7)
     assert questions_of(reader).limit == 7
     assert budgets.budget_of(AnonymousUser()) is None
     for name, limit in (("few", 2), ("many", 20)):

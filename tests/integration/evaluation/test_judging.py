@@ -436,7 +436,6 @@ def test_the_table_itself_refuses_what_is_no_score(values):
         ({"JUDGE_BASE_URL": "judge", "JUDGE_MODEL": "m"}, "evaluation.E001"),
         ({"JUDGE_SAMPLE_RATE": 1.5}, "evaluation.E002"),
         ({"JUDGE_DAILY_BUDGET_TOKENS": -1}, "evaluation.E003"),
-        ({"JUDGE_RESPONSE_FORMAT": "xml"}, "evaluation.E004"),
         ({}, None),
     ],
 )

@@ -51,7 +51,6 @@ def test_searches_read_from_a_replica_that_holds_what_matters(
         web = WebServer(
             tmp_path / "web.log",
             DATABASE_REPLICA_URLS=replica.url,
-            SEARCH_RATE="10000/min",
         )
         try:
             replica.replay()

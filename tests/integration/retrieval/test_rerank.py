@@ -315,26 +315,33 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     ]
 
 
-def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        (
+            {"RERANK_URL": "http://localhost:8080", "RERANK_API_KEY": "key"},
+            "http://localhost:8080/rerank someone/reranker key",
+        ),
+        ({}, "someone/reranker int8"),
+    ],
+)
+def test_rerankers_are_described_by_the_environment(tmp_path: Path, environment: dict[str, str], shown: str) -> None:
     environment = {
         **os.environ,
         "DATA_DIR": str(tmp_path),
         "DATABASE_URL": "postgresql://localhost/none",
-        "RERANK_URL": "http://localhost:8080",
-        "RERANK_API_KEY": "key",
-        "RERANK_MODEL": "judge",
-        "RERANK_API": "jina",
-        "CROSS_ENCODER_MODEL": "someone/cross-encoder",
+        "RERANK_MODEL": "someone/reranker",
+        **environment,
     }
     script = (
         "import django; django.setup()\n"
+        "from django.conf import settings\n"
         "from retrieval import conf\n"
-        "http, local = conf.reranker('http'), conf.reranker('cross_encoder')\n"
-        "print(http._server.url, http.model, http._server._api_key, local.model, local.precision)"
+        "(one,) = (conf.reranker(name) for name in settings.RERANKERS)\n"
+        "print(*([one._server.url, one.model, one._server._api_key] if 'http' in settings.RERANKERS\n"
+        "    else [one.model, one.precision]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout.split() == ["http://localhost:8080/rerank", "judge", "key", "someone/cross-encoder", "int8"], (
-        done.stderr
-    )
+    assert done.stdout.strip() == shown, done.stderr

@@ -82,9 +82,56 @@ def test_a_setting_that_went_is_refused_with_what_holds_now(name: str, tmp_path:
     assert f"{name} is no longer a setting: {gone.GONE[name]}." in refused.stderr
 
 
-def test_settings_that_went_are_not_explained_as_if_they_were_there() -> None:
-    explained = set(re.findall(r"^#?([A-Z0-9_]+)=", (env.BASE_DIR / ".env.example").read_text(), re.MULTILINE))
+def test_settings_are_explained_and_few_and_none_of_them_went() -> None:
+    text = (env.BASE_DIR / ".env.example").read_text()
+    explained = set(re.findall(r"^#?([A-Z0-9_]+)=", text, re.MULTILINE))
+    read = set()
+    for path in (env.BASE_DIR / "ragsite" / "settings").glob("*.py"):
+        read |= set(re.findall(r"env\.\w+\(\s*\"([A-Z0-9_]+)\"", path.read_text()))
+    read.remove("AWS_ENDPOINT_URL_S3")  # Amazon's own
+    assert explained == read | {"HOST", "PORT"}
     assert not explained & set(gone.GONE)
+    assert len(read) <= 80
+    assert len(text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("value", "server"),
+    [
+        ("", ("", 587, "", "")),
+        ("smtp://mail.example:25", ("mail.example", 25, "", "")),
+        ("smtp://me%40a.example:p%3Aw@mail.example", ("mail.example", 587, "me@a.example", "p:w")),
+    ],
+)
+def test_a_mail_server(variable, value: str, server: tuple[str, int, str, str]) -> None:
+    variable(value)
+    assert env.mail_server("VARIABLE") == server
+
+
+@pytest.mark.parametrize("value", ["mail.example:25", "https://a:secret@mail.example", "smtp://a:secret@mail:port"])
+def test_an_address_that_is_no_mail_servers_is_refused_without_its_password(variable, value: str) -> None:
+    variable(value)
+    with pytest.raises(ImproperlyConfigured, match="smtp://") as refused:
+        env.mail_server("VARIABLE")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        ({}, "off"),
+        ({"SIGN_UP": "invitation"}, "invitation"),
+        ({"SIGN_UP": "Example.org, b.example", "EMAIL_URL": "smtp://m.example"}, "domain ['example.org', 'b.example']"),
+        ({"SIGN_UP": "example.org"}, "set EMAIL_URL"),
+        ({"SIGN_UP": "domain"}, "SIGN_UP must be off, invitation, or domains, not 'domain'"),
+        ({"ASK_RATE": "7/h"}, "14/h"),
+        ({"ASK_RATE": "often"}, "ASK_RATE must be a rate such as 60/min, not 'often'"),
+    ],
+)
+def test_what_is_derived_from_a_setting_or_refused(environment: dict[str, str], shown: str, tmp_path: Path) -> None:
+    wanted = "settings.SIGN_UP, settings.SIGN_UP_DOMAINS, settings.REST_FRAMEWORK['DEFAULT_THROTTLE_RATES']['search']"
+    done = settings_of(tmp_path, wanted, **environment)
+    assert shown in done.stdout + done.stderr
 
 
 def settings_of(tmp_path: Path, shown: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -57,7 +57,7 @@ def test_a_port_that_another_program_has_is_told(model: Path, settings) -> None:
         other.listen()
         found = local_model.trouble()
     assert f"port {settings.LOCAL_MODEL_PORT} on 127.0.0.1 cannot be used (Address already in use)" in found
-    assert found.endswith("choose one with LOCAL_MODEL_PORT.")
+    assert "ask that one: OPENAI_BASE_URL=" in found
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,10 @@ def test_a_port_that_another_program_has_is_told(model: Path, settings) -> None:
         (
             {
                 "OPENAI_MODEL": "ours",
-                "LOCAL_MODEL_PORT": "9000",
                 "OPENAI_CONTEXT_TOKENS": "2048",
                 "ANSWERS_AT_ONCE": "3",
             },
-            "http://127.0.0.1:9000/v1 ours 3 2048 {}",
+            "http://127.0.0.1:8411/v1 ours 3 2048 {}",
         ),
         ({"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "LOCAL_MODEL and OPENAI_BASE_URL both name a language model"),
     ],
