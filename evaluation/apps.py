@@ -8,8 +8,7 @@ class EvaluationConfig(AppConfig):
 
     def ready(self) -> None:
         from chat.debugging import scores
-        from evaluation import conf, judgements  # noqa: F401  (they register themselves)
-        from evaluation.experiments import exposures  # noqa: F401
+        from evaluation import conf, experiments, judgements  # noqa: F401  (they register themselves)
         from evaluation.gates import guards, objections_to, objections_to_draft
         from evaluation.judgements import scores_of_answer
         from retrieval.gates import DocumentGate, register_document_gate, register_gate

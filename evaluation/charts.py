@@ -1,4 +1,4 @@
-"""Charts as inline SVG, with a legend and the same numbers as a table. PURE.
+"""Charts as inline SVG, with a legend and the same numbers as a table.
 
 They have no scripts and no styles of their own, so the content security policy need not allow any: colours and sizes
 come from the style sheet `evaluation/charts.css`. Each function returns markup in which every text is escaped. A value
@@ -7,30 +7,21 @@ of None is unknown: it is a gap, never a zero.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from django.utils.html import conditional_escape, escape
+from django.utils.safestring import SafeString
+
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
-ROW = 40  # the height of a bar with its name in `interval_bars`
 LARGEST = 1e12  # beyond it, a float is too coarse to put ticks between whole numbers
 _SMALLEST_SPAN = 1e-9  # of the values; less is a rounding error
 UNKNOWN = "–"
 Number = Callable[[float], str]
-Bounds = tuple[float, float]
 Links = Sequence[str | None] | None
-
-
-class Markup(str):
-    """Text that is markup already. Templates that ask for `__html__` do not escape it again."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +42,10 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A name and one value for each label; None where it is unknown.
-
-    ``low`` and ``high``, where given, are the bounds of an interval around each value.
-    """
+    """A name and one value for each label; None where it is unknown."""
 
     name: str
     values: Sequence[float | None]
-    low: Sequence[float | None] | None = None
-    high: Sequence[float | None] | None = None
-
-    def bounds(self, index: int) -> Bounds | None:
-        return None if self.low is None or self.high is None else _bounds(self.low[index], self.high[index])
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalBar:
-    """A name and its value, with the bounds of its interval where there are some. None: unknown."""
-
-    name: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +101,22 @@ def line_chart(
     most: float | None = None,
     number: Number = plain_number,
     links: Links = None,
-) -> Markup:
+) -> SafeString:
     """A line for each series, broken where a value is unknown.
 
     The axis reaches at least to ``most``, such as 1 for shares; ``links`` lead from each label's points to the list
     behind them. Without a known value a sentence says that there is nothing. Raises: ValueError for series of other
     lengths than ``labels``, and for values that cannot be drawn.
     """
-    _check_lengths(labels, links, *(part for one in series for part in (one.values, one.low, one.high)))
+    _check_lengths(labels, links, *(one.values for one in series))
     indexes = range(len(labels))
-    texts = [[_value_text(value, one.bounds(i), number) for i, value in enumerate(one.values)] for one in series]
-    drawn = [part or () for one in series for part in (one.values, one.low, one.high)]
-    known = [value for part in drawn for value in part if value is not None]
+    texts = [[_value_text(value, number) for value in one.values] for one in series]
+    known = [value for one in series for value in one.values if value is not None]
     scale = linear(known, BOTTOM, TOP, most=most)
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in indexes]
     shapes = [*_value_axis(scale, number), *_label_axis(labels, places)]
     for order, one in enumerate(series):
-        for index in indexes:
-            if (bounds := one.bounds(index)) is not None:
-                low, high = map(scale, bounds)
-                shapes.append(_line(places[index], places[index], low, high, f"chart-whisker {_colour(order)}"))
         for is_known, run in groupby(indexes, key=lambda index: one.values[index] is not None):
             points = [(places[index], scale(one.values[index] or 0.0)) for index in run]
             if is_known and len(points) > 1:
@@ -173,7 +141,7 @@ def stacked_bars(
     number: Number = plain_number,
     links: Links = None,
     low: int = 0,
-) -> Markup:
+) -> SafeString:
     """A column for each label: the values of all series on one another, the first at the bottom.
 
     The first ``low`` columns have the colour of a warning. ``links`` lead from each column to the list behind it.
@@ -199,50 +167,9 @@ def stacked_bars(
         if column:
             shapes.append(_link(_element("g", *column), links, index))
     shapes += _label_axis(labels, [LEFT + (index + 0.5) * slot for index in range(len(labels))])
-    rows = [[label, *(_value_text(one.values[i], None, number) for one in series)] for i, label in enumerate(labels)]
+    rows = [[label, *(_value_text(one.values[i], number) for one in series)] for i, label in enumerate(labels)]
     names = [one.name for one in series]
     return _figure(caption, shapes, [caption.axis, *names], rows if any(totals) else [], names)
-
-
-def interval_bars(
-    caption: Caption,
-    bars: Sequence[IntervalBar],
-    *,
-    heading: str = "",
-    most: float | None = None,
-    number: Number = plain_number,
-) -> Markup:
-    """A bar under each name, with a whisker from the lower to the upper bound of its interval.
-
-    ``heading`` heads the table's column of values. A bar without a value shows a dash. Without bars a sentence says
-    that there is nothing. Raises: ValueError for values that cannot be drawn.
-    """
-    numbers = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
-    scale = linear(numbers, 8, WIDTH - 16, most=most)
-    bottom, zero = 4 + ROW * len(bars), scale(0.0)
-    shapes, rows = [], []
-    for value in scale.ticks:
-        at = scale(value)
-        anchor = "start" if at < 20 else "end" if at > WIDTH - 30 else "middle"
-        shapes.append(_line(at, at, 4, bottom, "chart-grid" if value else "chart-zero"))
-        shapes.append(_text(number(value), at, bottom + 20, anchor))
-    for order, bar in enumerate(bars):
-        top, bounds = 4 + ROW * order, _bounds(bar.low, bar.high)
-        text = _value_text(bar.value, bounds, number)
-        rows.append([bar.name, text])
-        # A longer name would run into the value; the tooltip and the table have it whole.
-        name = bar.name if len(bar.name) <= 36 else f"{bar.name[:35]}…"
-        shapes.append(_text(name, 10, top + 15, "start", "chart-name"))
-        shapes.append(_text(text, WIDTH - 16, top + 15, "end", "chart-value"))
-        if bar.value is None:
-            continue
-        at = scale(bar.value)
-        shapes.append(_bar(f"{bar.name}: {text}", min(zero, at), abs(at - zero), top + 21, 13, _colour(order)))
-        if bounds is not None:
-            (low, high), middle = map(scale, bounds), top + 27.5
-            shapes.append(_line(low, high, middle, middle, "chart-whisker"))
-            shapes += [_line(end, end, middle - 5, middle + 5, "chart-whisker") for end in (low, high)]
-    return _figure(caption, shapes, [caption.axis, heading], rows, height=bottom + 30)
 
 
 def _check_lengths(labels: Sequence[object], *others: Sequence[object] | None) -> None:
@@ -250,49 +177,42 @@ def _check_lengths(labels: Sequence[object], *others: Sequence[object] | None) -
         raise ValueError(f"{len(labels)} labels need {len(labels)} values each.")
 
 
-def _bounds(low: float | None, high: float | None) -> Bounds | None:
-    return None if low is None or high is None else (low, high)
-
-
-def _value_text(value: float | None, bounds: Bounds | None, number: Number) -> str:
-    """The value with the bounds of its interval, where there are some; a dash for None."""
-    if value is None or bounds is None:
-        return UNKNOWN if value is None else number(value)
-    return f"{number(value)} ({number(bounds[0])} – {number(bounds[1])})"
+def _value_text(value: float | None, number: Number) -> str:
+    return UNKNOWN if value is None else number(value)
 
 
 def _colour(order: int) -> str:
     return f"chart-series-{order % 6 + 1}"  # the style sheet has six
 
 
-def _element(tag: str, *children: str, **attributes: object) -> Markup:
+def _element(tag: str, *children: str, **attributes: object) -> SafeString:
     """An element. Attribute values and children are escaped, unless a child is markup.
 
     Floats are rounded to a hundredth; `class_` is written `class`, and `text_anchor` is `text-anchor`.
     """
     written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="'
-        f'{html.escape(f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value))}"'
+        f'{escape(f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value)}"'
         for name, value in attributes.items()
     )
-    inside = "".join(child if isinstance(child, Markup) else html.escape(child) for child in children)
-    return Markup(f"<{tag}{written}>{inside}</{tag}>")
+    inside = "".join(map(conditional_escape, children))
+    return SafeString(f"<{tag}{written}>{inside}</{tag}>")
 
 
-def _line(x1: float, x2: float, y1: float, y2: float, kind: str) -> Markup:
+def _line(x1: float, x2: float, y1: float, y2: float, kind: str) -> SafeString:
     return _element("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=kind)
 
 
-def _text(text: str, x: float, y: float, anchor: str, kind: str = "chart-label") -> Markup:
-    return _element("text", text, x=x, y=y, class_=kind, text_anchor=anchor)
+def _text(text: str, x: float, y: float, anchor: str) -> SafeString:
+    return _element("text", text, x=x, y=y, class_="chart-label", text_anchor=anchor)
 
 
-def _bar(tip: str, x: float, width: float, y: float, height: float, kind: str) -> Markup:
+def _bar(tip: str, x: float, width: float, y: float, height: float, kind: str) -> SafeString:
     kind = f"chart-bar {kind}"
     return _element("rect", _element("title", tip), x=x, width=width, y=y, height=height, class_=kind)
 
 
-def _link(shape: Markup, links: Links, index: int) -> Markup:
+def _link(shape: SafeString, links: Links, index: int) -> SafeString:
     """``shape``, leading to its link where there is one. Raises: ValueError for a link that leaves the site."""
     if links is None or (link := links[index]) is None:
         return shape
@@ -301,14 +221,14 @@ def _link(shape: Markup, links: Links, index: int) -> Markup:
     return _element("a", shape, href=link)
 
 
-def _value_axis(scale: AxisScale, number: Number) -> list[Markup]:
+def _value_axis(scale: AxisScale, number: Number) -> list[SafeString]:
     """Lines across at the ticks, with their numbers at the left."""
     places = [(value, scale(value)) for value in scale.ticks]
     lines = [_line(LEFT, RIGHT, at, at, "chart-grid" if value else "chart-zero") for value, at in places]
     return lines + [_text(number(value), LEFT - 6, at + 4, "end") for value, at in places]
 
 
-def _label_axis(labels: Sequence[str], places: Sequence[float]) -> list[Markup]:
+def _label_axis(labels: Sequence[str], places: Sequence[float]) -> list[SafeString]:
     """At most six of the labels under their places, evenly spaced; those at the right edge end inside the drawing."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return [_text(labels[i], places[i], BOTTOM + 20, "end" if places[i] > RIGHT - 22 else "middle") for i in shown]
@@ -316,12 +236,11 @@ def _label_axis(labels: Sequence[str], places: Sequence[float]) -> list[Markup]:
 
 def _figure(
     caption: Caption,
-    shapes: Sequence[Markup],
+    shapes: Sequence[SafeString],
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
-    legend: Sequence[str] = (),
-    height: float = HEIGHT,
-) -> Markup:
+    legend: Sequence[str],
+) -> SafeString:
     """The chart with caption, table, and a legend of several series; without rows, a sentence that there is nothing."""
     parts = [_element("figcaption", _element("strong", caption.title), " ", _element("span", caption.description))]
     if not rows:
@@ -331,7 +250,7 @@ def _figure(
     # A picture hides what is in it from assistive technology, and links must be reached.
     role = "group" if any("<a " in shape for shape in shapes) else "img"
     words = [_element("title", caption.title, id=title), _element("desc", caption.description, id=description)]
-    parts.append(_element("svg", *words, *shapes, viewBox=f"0 0 {WIDTH} {height}", role=role, **attributes))
+    parts.append(_element("svg", *words, *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", role=role, **attributes))
     if len(legend) > 1:
         keys = [_element("span", class_=f"chart-key {_colour(i)}", aria_hidden="true") for i in range(len(legend))]
         named = [_element("li", key, name) for key, name in zip(keys, legend, strict=True)]

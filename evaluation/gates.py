@@ -1,4 +1,4 @@
-"""What has to be measured before a search profile or a draft of documents is published, and after documents changed.
+"""What has to be measured before a search profile or a draft of documents is published.
 
 A gate compares two runs: one of what is to be published, one of what readers meet. It never says that something is
 good: it says that it is not significantly worse on the questions of its set. With few questions the interval is wide,
@@ -7,20 +7,17 @@ and little is ever significant; the pages show it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from evaluation.figures import fixed
-from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy, RunKind
+from evaluation.models import EvaluationRun, GatePolicy, RunKind
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -141,11 +138,8 @@ def request_runs(
         *([checked.candidate] if checked.run is None else []),
         *([checked.in_force] if checked.baseline is None else []),
     ]
-    kind, trigger = kind_of(policy), EvaluationRun.Trigger.GATE
-    return [
-        request_run(policy.evaluation_set, side.profile, kind=kind, draft=side.draft, trigger=trigger, by=by)
-        for side in missing
-    ]
+    kind = kind_of(policy)
+    return [request_run(policy.evaluation_set, side.profile, kind=kind, draft=side.draft, by=by) for side in missing]
 
 
 def kind_of(policy: GatePolicy) -> RunKind:
@@ -257,88 +251,3 @@ def reason_of(checked: GateCheck) -> str:
         checked.verdict,
         _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the documents as they are now."),
     ) % names
-
-
-logger = logging.getLogger(__name__)
-
-# A watched collection whose run failed is left alone for so long.
-TRIED_AGAIN_AFTER = timedelta(hours=1)
-
-
-def watch() -> int:
-    """Have measured what is in force on each watched set whose documents changed and have been read since.
-
-    Returns how many runs were asked for.
-    """
-    asked = 0
-    profile = active_profile()
-    in_force = GateSubject(str(profile), profile)
-    for policy in GatePolicy.objects.filter(watches_corpus=True).select_related("evaluation_set"):
-        evaluation_set = policy.evaluation_set
-        kind = kind_of(policy)
-        questions = measured_questions(evaluation_set, kind)
-        runs = runs_of(policy, in_force)
-        if (
-            not questions
-            or documents_being_read(evaluation_set.collection_id)
-            or runs.filter(status__in=UNFINISHED).exists()
-            or runs.filter(
-                status=EvaluationRun.Status.FAILED, finished_at__gt=timezone.now() - TRIED_AGAIN_AFTER
-            ).exists()
-            or current_run(policy, in_force, fingerprint(questions, kind)) is not None
-        ):
-            continue
-        request_run(evaluation_set, profile, kind=kind, trigger=EvaluationRun.Trigger.CORPUS)
-        asked += 1
-    return asked
-
-
-def examine(run: EvaluationRun) -> CorpusAlert | None:
-    """The alert that the run gives, saved: what is in force does significantly worse than before documents changed.
-
-    None for a run of a draft, of anything else, of a set that nobody watches, of a kind that its gate does not ask for,
-    or without an earlier one of the same settings and questions on other documents. It is compared with the last of
-    these.
-    """
-    if run.draft_id is not None:
-        return None
-    policy = GatePolicy.objects.filter(evaluation_set=run.evaluation_set_id, watches_corpus=True).first()
-    if policy is None or kind_of(policy) != run.kind or to_json(active_profile().settings) != run.settings:
-        return None
-    baseline = (
-        EvaluationRun.objects.filter(
-            pk__lt=run.pk,
-            evaluation_set=run.evaluation_set_id,
-            draft=None,
-            kind=run.kind,
-            settings=run.settings,
-            fingerprint=run.fingerprint,
-            conditions=run.conditions,
-            status=EvaluationRun.Status.DONE,
-            unreliable_reason="",
-        )
-        .exclude(corpus_version=run.corpus_version)
-        .first()
-    )
-    if baseline is None:
-        return None
-    comparison = compare(run, baseline, policy.metric)
-    difference = comparison.difference
-    if difference is None or not is_worse(policy, comparison):
-        return None
-    logger.warning("%s does worse since documents changed: %s %+.3f.", policy, policy.metric, difference.mean)
-    return CorpusAlert.objects.get_or_create(
-        run=run,
-        defaults={
-            "policy": policy,
-            "baseline": baseline,
-            "difference": difference.mean,
-            "low": difference.low,
-            "high": difference.high,
-        },
-    )[0]
-
-
-def open_alerts() -> QuerySet[CorpusAlert]:
-    """What nobody has marked as seen, the newest first."""
-    return CorpusAlert.objects.filter(acknowledged_at=None)

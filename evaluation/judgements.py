@@ -93,16 +93,13 @@ FORGOTTEN_UP_TO = timedelta(days=1)
 MOST_AT_ONCE = 500
 
 
-def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: str = "") -> list[Judgement]:
+def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
     """The answer's judgements, to be made by a worker; those that were there before are left as they are.
 
-    ``judges`` are by default those that the settings ask for. With an expected answer as ``reference``, the passages
-    are judged against it as well.
+    ``judges`` are by default those that the settings ask for.
     """
     wanted = planned_judges(answer) if judges is None else judges
-    Judgement.objects.bulk_create(
-        (Judgement(answer=answer, judge=judge, reference=reference) for judge in wanted), ignore_conflicts=True
-    )
+    Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
     waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
     enqueue_on_commit(Judgement, waiting)
@@ -178,7 +175,7 @@ def judge(judgement_id: int) -> Judgement | None:
 
 def _measure(judgement: Judgement) -> None:
     """Measure what has not been measured yet. Raises: JudgeError, which says what could not be."""
-    case = case_of(judgement.answer, judgement.reference)
+    case = case_of(judgement.answer)
     judge = conf.judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
     metrics = judge.metrics(case)
@@ -228,7 +225,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
         )
 
 
-def case_of(answer: Answer, reference: str = "") -> Case:
+def case_of(answer: Answer) -> Case:
     """The answer with the question as it was answered, and its sources as they were then; blank sources are left out.
 
     The documents may have changed since: it is judged by what it was made from.
@@ -238,7 +235,6 @@ def case_of(answer: Answer, reference: str = "") -> Case:
         answer=answer.text,
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
-        reference=reference,
         is_quoted=answer.generator == EXTRACTIVE,
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from evaluation import gates, judgements
-from evaluation.experiments import exposures
+from evaluation import judgements
 from evaluation.runs import run_execution as measuring
 
 
@@ -21,13 +20,4 @@ def measure_evaluation_run(run_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Have judged and recorded what no process did, because it died right after the answer."""
-    try:
-        judgements.request_forgotten()
-    finally:
-        exposures.sweep()
-
-
-@shared_task
-def watch_documents() -> None:
-    gates.watch()
+    judgements.request_forgotten()

@@ -16,10 +16,9 @@ from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation import judgements
 from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import unanswered
-from evaluation.dashboard.scope import AnswerSelection, documents_never_cited, low_scores, scope
+from evaluation.dashboard.scope import AnswerSelection, low_scores, scope
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.experiments import exposures
-from evaluation.experiments.report import report as experiment_report
+from evaluation.experiments import report as experiment_report
 from evaluation.models import Judgement
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.infrastructure.jobs import sweep
@@ -67,8 +66,6 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "list of answers": reverse("admin:chat_answer_changelist"),
         "answers that did not help, 90 days": long.address("answers", kind="unhelpful"),
         "answers of low groundedness, 90 days": long.address("answers", kind="groundedness"),
-        "answers of one bin of a chart, 90 days": long.address("answers", kind="groundedness", low=0.6, high=0.7),
-        "documents never cited": long.address("documents"),
         "experiment": reverse("admin:evaluation_experiment_change", args=[loaded.experiment.pk]),
     }
     parts: dict[str, Callable[[], object]] = {
@@ -77,11 +74,9 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "distributions of scores, one collection": lambda: distributions(of_collection),
         "worst scores": lambda: list(low_scores(long, AnswerSelection("groundedness"))[:5]),
         "unanswered questions": lambda: unanswered(long),
-        "documents never cited": lambda: documents_never_cited(long).count(),
         "report of the experiment": lambda: experiment_report(loaded.experiment),
     }
     tasks: dict[str, Callable[[], object]] = {
-        "exposures that nobody recorded": exposures.sweep,
         "judgements that wait": partial(sweep, Judgement),
         "answers without a judgement": judgements.request_forgotten,
     }

@@ -2,48 +2,53 @@
 
 Nothing in them means anything, but what time depends on is as in real ones: how wide the rows are and which of their
 values lie out of line, how many scores, citations and marks an answer has, and that answers lie in the table in the
-order in which they were asked. The same seed gives the same rows, except for their keys and for the time they end at.
+order in which they were asked. PostgreSQL draws them: a row is made with Django, and copied with other values.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from uuid import UUID
+from datetime import timedelta
+from typing import Any
 
-import numpy as np
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from bench.reporting import Report
-from bench.speed.synthetic_answer_rows import SLUG, copy, remove, settle
 from chat.models import Answer, Citation, Conversation, Feedback
 from evaluation.exceptions import EvaluationError
-from evaluation.experiments.exposures import arm_of
-from evaluation.models import Experiment, Exposure, Judgement, Score
-from evaluation.models.arms import Arm, pseudonym
+from evaluation.models import EvaluationQuestion, Experiment, Judgement, Score
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion, Visibility
 from retrieval.profile_settings import to_json
 from retrieval.search import profiles
 
-SEED = 90_000
+SLUG = "benchmark-answers"
 DAYS = 90
 ANSWERS_A_VISITOR = 2
 # A document for so many answers; of five, one is never cited.
 ANSWERS_A_DOCUMENT = 20
 
-_OFFLINE: dict[Score.Metric, float | None] = {
-    Score.Metric.GROUNDEDNESS: 0.5,
-    Score.Metric.CITATION_SUPPORT: 0.8,
-    Score.Metric.ANSWER_RELEVANCY: 0.3,
-    Score.Metric.CONTEXTUAL_RELEVANCY: 0.3,
-    Score.Metric.REFUSAL: None,
+_OFFLINE = {"groundedness": 0.5, "citation_support": 0.8, "answer_relevancy": 0.3, "contextual_relevancy": 0.3}
+_MODEL = {"faithfulness": 0.5, "answer_relevancy": 0.5}
+
+# Whatever hangs on a made-up answer, before what it hangs on; by statements of the database, for to collect a hundred
+# thousand objects and their kin takes minutes.
+_CONVERSATIONS = f"SELECT id FROM chat_conversation WHERE title = '{SLUG}' AND starts_with(visitor, '{SLUG}')"
+_ANSWERS = f"SELECT id FROM chat_answer WHERE conversation_id IN ({_CONVERSATIONS})"
+_MADE_UP = {
+    Score: f"judgement_id IN (SELECT id FROM evaluation_judgement WHERE answer_id IN ({_ANSWERS}))",
+    Judgement: f"answer_id IN ({_ANSWERS})",
+    Feedback: f"answer_id IN ({_ANSWERS})",
+    Citation: f"answer_id IN ({_ANSWERS})",
+    Answer: f"conversation_id IN ({_CONVERSATIONS})",
+    Conversation: f"id IN ({_CONVERSATIONS})",
 }
-_MODEL: dict[Score.Metric, float | None] = {Score.Metric.FAITHFULNESS: 0.5, Score.Metric.ANSWER_RELEVANCY: 0.5}
-_STATUSES = (Answer.Status.COMPLETED, Answer.Status.FAILED, Answer.Status.STOPPED)
-_BATCH = 2_000
+_FIRST_DOCUMENT = f"(SELECT min(id) FROM retrieval_document WHERE starts_with(source, '{SLUG}'))"
+# Random digits, which do not shrink where they are stored.
+_DIGITS = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, {pieces}) WHERE row IS NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,8 @@ class LoadedAnswers:
     build_seconds: float
 
 
-def load(number: int, report: Report, *, seed: int = SEED) -> LoadedAnswers:
-    """That many answers of the last 90 days, of a collection of their own or of all collections.
+def load(number: int, report: Report) -> LoadedAnswers:
+    """About that many answers of the last 90 days, of a collection of their own or of all collections.
 
     All appear in one transaction. Raises: EvaluationError when an experiment runs, which they would disturb.
     """
@@ -73,22 +78,48 @@ def load(number: int, report: Report, *, seed: int = SEED) -> LoadedAnswers:
             visibility=Visibility.STAFF,
         )
         experiment = _experiment()
-        _Loading(number, collection, experiment, report, seed).run()
-    settle()
+        steps = _steps(number, collection)
+        for place, step in enumerate(steps):
+            report("making up answers", place, len(steps))
+            _copy(*step)
+    _settle()
     return LoadedAnswers(number, collection, experiment, time.perf_counter() - started)
+
+
+def remove() -> None:
+    """Delete what an earlier :func:`load` made, and have the indexes forget it."""
+    with transaction.atomic():
+        Experiment.objects.filter(name=SLUG).delete()
+        EvaluationQuestion.objects.filter(answer__conversation__title=SLUG).update(answer=None)
+        with connection.cursor() as cursor:
+            for model, theirs in _MADE_UP.items():
+                cursor.execute(f"DELETE FROM {model._meta.db_table} WHERE {theirs}")
+        Document.objects.filter(collection__slug=SLUG).only(
+            "pk", "collection_id", "file", "title", "source", "created_at"
+        ).delete()
+        Collection.objects.filter(slug=SLUG).delete()
+        SearchProfile.objects.filter(slug=SLUG).delete()
+    _settle()
+
+
+def _settle() -> None:
+    """Have PostgreSQL do now what it would do within minutes, so that it does not do it while things are timed."""
+    vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
+    with connection.cursor() as cursor:
+        for model in (*_MADE_UP, Document):
+            cursor.execute(f"{vacuum} {model._meta.db_table}")
 
 
 def _experiment() -> Experiment:
     """As if it had just ended: only one may run, and what is timed reads one that ended today like a running one."""
     profile = SearchProfile.objects.create(slug=SLUG, name=SLUG)
-    version = SearchProfileVersion.objects.create(
-        profile=profile, number=1, settings=to_json(profiles.built_in_profile())
-    )
+    settings = to_json(profiles.built_in_profile())
+    version = SearchProfileVersion.objects.create(profile=profile, number=1, settings=settings)
     now = timezone.now()
     return Experiment.objects.create(
         name=SLUG,
         treatment=version,
-        control_settings=to_json(profiles.built_in_profile()),
+        control_settings=settings,
         salt=SLUG,
         state=Experiment.State.ENDED,
         started_at=now - timedelta(days=DAYS),
@@ -96,194 +127,153 @@ def _experiment() -> Experiment:
     )
 
 
-class _Loading:
-    def __init__(self, number: int, collection: Collection, experiment: Experiment, report: Report, seed: int) -> None:
-        self._number = number
-        self._collection = collection
-        self._experiment = experiment
-        self._report = report
-        self._random = np.random.default_rng([seed, number])
-        assert experiment.started_at is not None
-        self._since: datetime = experiment.started_at
+Step = tuple[Model, str, Mapping[str, str]]
 
-    def run(self) -> None:
-        documents = self._documents()
-        conversations = self._conversations()
-        answers = self._answers(conversations, documents)
-        self._feedback(answers)
-        self._citations(answers, documents)
-        self._exposures(answers)
-        self._judgements(answers, Judgement.Judge.OFFLINE, _OFFLINE, share=1.0)
-        self._judgements(answers, Judgement.Judge.MODEL, _MODEL, share=0.1)
 
-    def _documents(self) -> list[int]:
-        copy(
-            Document(
-                collection=self._collection, title=f"Document {number}", source=f"{SLUG}-{number}", chunk_count=5,
-                content_hash=f"{number:064x}", status=Document.Status.READY,
-                created_at=self._since, updated_at=self._since,
-            )
-            for number in range(max(5, self._number // ANSWERS_A_DOCUMENT))
-        )  # fmt: skip
-        return list(Document.objects.filter(collection=self._collection).order_by("pk").values_list("pk", flat=True))
+def _steps(number: int, collection: Collection) -> list[Step]:
+    """What is copied: a row, a query that has a row for each copy, and what is other in the copy, as SQL by column."""
+    document = Document(collection=collection, title="x", source="x", chunk_count=5, status=Document.Status.READY)
+    conversation = Conversation(visitor=SLUG, title=SLUG)
+    answer = Answer(
+        conversation=conversation, question="x", status=Answer.Status.COMPLETED, search_method="adaptive",
+        generator="extractive", confidence=0.5, attempts=1,
+    )  # fmt: skip
+    citation = Citation(
+        answer=answer, marker=1, marker_start=0, marker_end=3, document_title="Document", quote="x" * 160, start=0,
+        end=160, support=0.9,
+    )  # fmt: skip
+    documents, visitors = max(5, number // ANSWERS_A_DOCUMENT), -(-number // ANSWERS_A_VISITOR)
+    first, second, cited = (
+        f"{_FIRST_DOCUMENT} + mod(row.place * 7 + {step}, {among})"
+        for step, among in ((0, documents), (1, documents), (0, max(1, documents * 4 // 5)))
+    )
+    finished = f"SELECT *, row_number() OVER () AS place FROM chat_answer WHERE id IN ({_ANSWERS})"
+    complete = f"{finished} AND status = 'completed'"
+    return [
+        (
+            document,
+            f"SELECT place FROM generate_series(1, {documents}) AS place",
+            {
+                "id": "nextval(pg_get_serial_sequence('retrieval_document', 'id'))",
+                **dict.fromkeys(("title", "source", "content_hash"), f"'{SLUG}-' || row.place"),
+            },
+        ),
+        (
+            # In the order in which they began, the last one before now; three of five ask the collection alone.
+            conversation,
+            "SELECT row_number() OVER () AS place, at FROM (SELECT now() - interval '10 min' "
+            f"- random() * interval '{DAYS - 1} days' AS at FROM generate_series(1, {visitors}) ORDER BY 1) AS drawn",
+            {
+                "id": "gen_random_uuid()",
+                "visitor": f"'{SLUG}-' || row.place",
+                "created_at": "row.at",
+                "updated_at": "row.at",
+                "collection_id": f"CASE WHEN random() < .6 THEN {collection.pk} END",
+            },
+        ),
+        (
+            # Of ten one refuses, of fifty one failed, of twenty one repeats another.
+            answer,
+            "SELECT conversation.id AS conversation, row_number() OVER (ORDER BY created_at, turn) AS place, "
+            "created_at + turn * interval '2 min' AS at, random() AS fate, exp(6.8 + .6 * random()) AS total "
+            f"FROM chat_conversation AS conversation, generate_series(0, {ANSWERS_A_VISITOR - 1}) AS turn "
+            f"WHERE id IN ({_CONVERSATIONS}) ORDER BY place LIMIT {number}",
+            {
+                "id": "gen_random_uuid()",
+                "conversation_id": "row.conversation",
+                "question": "'How does thing ' || mod(row.place, 5000) || ' work with ' || md5(row.place::text) || '?'",
+                "status": "CASE WHEN row.fate < .02 THEN 'failed' WHEN row.fate < .03 THEN 'stopped' "
+                "ELSE 'completed' END",
+                "refused": "row.fate > .9",
+                "degraded": "CASE WHEN random() < .025 THEN '[\"vector\"]'::jsonb ELSE '[]'::jsonb END",
+                "text": _DIGITS.format(pieces=10),
+                # Both wide enough to lie out of line, as those of real answers do.
+                "sources": f"jsonb_build_array(jsonb_build_object('content', {_DIGITS.format(pieces=30)}, "
+                f"'document', jsonb_build_object('id', {first})), "
+                f"jsonb_build_object('document', jsonb_build_object('id', {second})))",
+                "trace": f"jsonb_build_object('candidates', {_DIGITS.format(pieces=78)})",
+                "timings_ms": 'CASE WHEN row.fate BETWEEN .03 AND .08 THEN \'{"repeated": 2, "total": 3}\'::jsonb '
+                "ELSE jsonb_build_object('first_token', row.total * .6, 'total', row.total) END",
+                "created_at": "row.at",
+                "completed_at": "row.at + row.total * interval '1 ms'",
+            },
+        ),
+        (
+            # Every seventh answer is marked, and two of three of those helped.
+            Feedback(answer=answer, helpful=True),
+            f"SELECT * FROM ({finished}) AS done WHERE random() < 1.0 / 7",
+            {
+                "id": "nextval(pg_get_serial_sequence('chat_feedback', 'id'))",
+                "answer_id": "row.id",
+                "helpful": "random() < .67",
+                "created_at": "row.completed_at + interval '1 min'",
+            },
+        ),
+        (
+            citation,
+            f"SELECT done.*, marker FROM ({complete} AND NOT refused) AS done, generate_series(1, 2) AS marker",
+            {
+                "id": "nextval(pg_get_serial_sequence('chat_citation', 'id'))",
+                "answer_id": "row.id",
+                "marker": "row.marker",
+                "document_id": cited,
+            },
+        ),
+        *_judged(answer, complete, Judgement.Judge.OFFLINE, _OFFLINE, share=1.0),
+        *_judged(answer, complete, Judgement.Judge.MODEL, _MODEL, share=0.1),
+    ]
 
-    def _conversations(self) -> list[Conversation]:
-        """In the order in which they began; three of five ask the collection alone, the others all of them."""
-        number = -(-self._number // ANSWERS_A_VISITOR)
-        # The last one ends before now.
-        minutes = np.sort(self._random.uniform(0, DAYS * 24 * 60 - 10, number))
-        alone = self._random.random(number) < 0.6
-        made = []
-        for place in range(number):
-            at = self._since + timedelta(minutes=float(minutes[place]))
-            made.append(
-                Conversation(
-                    visitor=f"{SLUG}-{place}", title=SLUG, created_at=at, updated_at=at,
-                    collection=self._collection if alone[place] else None,
-                )
-            )  # fmt: skip
-        copy(made)
-        return made
 
-    def _answers(self, conversations: Sequence[Conversation], documents: Sequence[int]) -> list[Answer]:
-        """Of ten one refuses, of fifty one failed, of twenty one repeats the one before it."""
-        number = self._number
-        draw = self._random.random((number, 5))
-        totals = self._random.lognormal(np.log(900), 0.6, number)
-        statuses = self._random.choice(len(_STATUSES), number, p=[0.97, 0.02, 0.01])
-        treatment = self._experiment.treatment_id
-        texts = self._texts(64)
-        answers: list[Answer] = []
+def _judged(
+    answer: Answer, complete: str, judge: Judgement.Judge, thresholds: Mapping[str, float], share: float
+) -> list[Step]:
+    """Of a share of the complete answers; of a hundred scores one is an error."""
+    judgement = Judgement(answer=answer, judge=judge, judge_name="made up", status=Judgement.Status.DONE, attempts=1)
+    score = Score(
+        judgement=judgement, metric="groundedness", score=0.5, reason="Because the passages say so, or do not."
+    )
+    metrics = ", ".join(f"('{metric}', {threshold})" for metric, threshold in thresholds.items())
+    return [
+        (
+            judgement,
+            f"SELECT * FROM ({complete}) AS done WHERE random() < {share}",
+            {
+                "id": "nextval(pg_get_serial_sequence('evaluation_judgement', 'id'))",
+                "answer_id": "row.id",
+                **dict.fromkeys(("created_at", "enqueued_at", "finished_at"), "row.completed_at + interval '5 s'"),
+            },
+        ),
+        (
+            score,
+            "SELECT judgement.id, judgement.created_at, metric, threshold, random() < .01 AS fails "
+            f"FROM evaluation_judgement AS judgement, (VALUES {metrics}) AS metrics(metric, threshold) "
+            f"WHERE judge = '{judge}' AND answer_id IN ({_ANSWERS})",
+            {
+                "id": "nextval(pg_get_serial_sequence('evaluation_score', 'id'))",
+                "judgement_id": "row.id",
+                "metric": "row.metric",
+                "threshold": "row.threshold",
+                "score": "CASE WHEN NOT row.fails THEN 1 - random() * random() END",
+                "error": "CASE WHEN row.fails THEN 'The judge is away.' ELSE '' END",
+                "details": f"jsonb_build_array(jsonb_build_object('text', {_DIGITS.format(pieces=15)}))",
+                "created_at": "row.created_at",
+            },
+        ),
+    ]
 
-        def made() -> Iterator[Answer]:
-            for place in range(number):
-                conversation = conversations[place // ANSWERS_A_VISITOR]
-                at = conversation.created_at + timedelta(minutes=2.0 * (place % ANSWERS_A_VISITOR))
-                status = _STATUSES[statuses[place]]
-                is_complete = status == Answer.Status.COMPLETED
-                repeats = answers[-1] if answers and is_complete and draw[place, 0] < 0.05 else None
-                timings = {"searched": 60.0, "first_token": round(totals[place] * 0.6, 2), "total": totals[place]}
-                if repeats is not None:
-                    timings = {"repeated": 2.0, "total": 3.0}
-                arm = arm_of(self._experiment, conversation.subject)
-                first, second, third = (texts[(place * step + 7) % len(texts)] for step in (1, 3, 5))
-                answers.append(
-                    Answer(
-                        conversation=conversation,
-                        question=f"How does thing {place % 5000} work with {first[:24]}?",
-                        status=status,
-                        text=second[:300],
-                        refused=is_complete and bool(draw[place, 1] < 0.1),
-                        search_method="adaptive",
-                        degraded=["vector"] if draw[place, 2] < 0.025 else [],
-                        generator="extractive",
-                        confidence=float(draw[place, 3]),
-                        statements=[{"text": first[:200]}],
-                        profile_version_id=treatment if arm is Arm.TREATMENT else None,
-                        cache_key=first[:64],
-                        repeats=repeats,
-                        # Both wide enough to lie out of line, as those of real answers do.
-                        sources=[
-                            {
-                                "document": {"id": documents[(place * 7 + step) % len(documents)]},
-                                "content": third[:1000],
-                            }
-                            for step in range(2)
-                        ],
-                        trace={"candidates": third},
-                        timings_ms=timings if is_complete else {},
-                        attempts=1,
-                        created_at=at,
-                        completed_at=at + timedelta(milliseconds=float(totals[place])),
-                    )
-                )
-                if place % _BATCH == 0:
-                    self._report("writing answers", place, number)
-                yield answers[-1]
 
-        copy(made())
-        return answers
-
-    def _feedback(self, answers: Sequence[Answer]) -> None:
-        """Every seventh answer is marked, and two of three of those helped."""
-        rated = self._random.random(len(answers)) < 1 / 7
-        helped = self._random.random(len(answers)) < 2 / 3
-        copy(
-            Feedback(answer=answer, helpful=bool(helped[place]), created_at=at, updated_at=at)
-            for place, answer in enumerate(answers)
-            if rated[place]
-            for at in [_finished(answer) + timedelta(minutes=1)]
+def _copy(prototype: Model, rows: str, values: Mapping[str, str]) -> None:
+    """A copy of the row for each of ``rows``; the row itself goes. Foreign keys are checked at the end alone."""
+    for name, related in list(prototype._state.fields_cache.items()):
+        setattr(prototype, name, related)  # its key, which it has by now
+    model: Any = type(prototype)
+    model.objects.bulk_create([prototype])
+    table = model._meta.db_table
+    changed = ", ".join(f"'{column}', {value}" for column, value in values.items())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} SELECT made.* FROM {table} AS prototype, ({rows}) AS row, "
+            f"LATERAL jsonb_populate_record(prototype, jsonb_build_object({changed})) AS made WHERE prototype.id = %s",
+            [prototype.pk],
         )
-
-    def _citations(self, answers: Sequence[Answer], documents: Sequence[int]) -> None:
-        cited = documents[: max(1, len(documents) * 4 // 5)]
-        copy(
-            Citation(
-                answer=answer, marker=marker, marker_start=0, marker_end=3,
-                document_id=cited[(place * 7 + marker) % len(cited)],
-                document_title="Document", quote=answer.text[:160], start=0, end=160, support=0.9,
-            )
-            for place, answer in enumerate(answers)
-            if answer.status == Answer.Status.COMPLETED and not answer.refused
-            for marker in (1, 2)
-        )  # fmt: skip
-
-    def _exposures(self, answers: Sequence[Answer]) -> None:
-        salt = self._experiment.salt
-        copy(
-            Exposure(
-                experiment=self._experiment, answer=answer, subject=pseudonym(salt, answer.conversation.subject),
-                arm=arm.value, created_at=_finished(answer),
-            )
-            for answer in answers
-            if (arm := arm_of(self._experiment, answer.conversation.subject)) is not None
-        )  # fmt: skip
-
-    def _judgements(
-        self, answers: Sequence[Answer], judge: Judgement.Judge, metrics: dict[Score.Metric, float | None], share: float
-    ) -> None:
-        """Of complete answers; of a hundred scores one is an error."""
-        drawn = self._random.random(len(answers)) < share
-        judged = {
-            answer.pk: _finished(answer) + timedelta(seconds=5)
-            for place, answer in enumerate(answers)
-            if drawn[place] and answer.status == Answer.Status.COMPLETED
-        }
-        copy(
-            Judgement(
-                answer_id=answer, judge=judge, judge_name="made up", status=Judgement.Status.DONE, attempts=1,
-                created_at=at, enqueued_at=at, finished_at=at,
-            )
-            for answer, at in judged.items()
-        )  # fmt: skip
-        written = Judgement.objects.filter(judge=judge, answer__conversation__title=SLUG).order_by("pk")
-        rows: list[tuple[int, UUID]] = list(written.values_list("pk", "answer_id"))
-        scores = self._random.beta(4, 1.5, (len(rows), len(metrics)))
-        failed = self._random.random((len(rows), len(metrics))) < 0.01
-        details = self._texts(64)
-
-        def made() -> Iterator[Score]:
-            for place, (pk, answer) in enumerate(rows):
-                for column, (metric, threshold) in enumerate(metrics.items()):
-                    is_error = failed[place, column]
-                    yield Score(
-                        judgement_id=pk, metric=metric, threshold=threshold,
-                        score=None if is_error else float(scores[place, column]),
-                        error="The judge is away." if is_error else "",
-                        reason="Because the passages say so, or do not.",
-                        details=[{"text": details[(place + column) % len(details)][:500]}],
-                        milliseconds=1.0, created_at=judged[answer],
-                    )  # fmt: skip
-                if place % _BATCH == 0:
-                    self._report(f"writing scores ({judge.label})", place, len(rows))
-
-        copy(made())
-
-    def _texts(self, number: int) -> list[str]:
-        """Random digits, which do not shrink where they are stored."""
-        return [self._random.bytes(1250).hex() for _ in range(number)]
-
-
-def _finished(answer: Answer) -> datetime:
-    assert answer.completed_at is not None
-    return answer.completed_at
+        cursor.execute(f"DELETE FROM {table} WHERE id = %s", [prototype.pk])

@@ -13,17 +13,17 @@ from django.contrib import admin
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.debugging.follow_up import DocumentBehind, documents_behind, trace_address
 from chat.models import Answer, Feedback
-from evaluation.charts import Caption, Markup, Series, line_chart, stacked_bars
-from evaluation.dashboard.dashboard_figures import EDGES, Activity, Distribution, activity, distributions
+from evaluation.charts import Caption, Series, line_chart, stacked_bars
+from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
 from evaluation.dashboard.scope import (
     PERIODS,
@@ -31,7 +31,6 @@ from evaluation.dashboard.scope import (
     UNHELPFUL,
     AnswerSelection,
     DashboardScope,
-    documents_never_cited,
     low_scores,
     rated_answers,
     scope_of,
@@ -48,7 +47,6 @@ from retrieval.models import Collection
 # Of each list the dashboard shows the beginning.
 SHOWN = 5
 ROWS_PER_PAGE = 25
-DOCUMENTS_PER_PAGE = 100
 
 
 @admin.register(Dashboard)
@@ -66,7 +64,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Instead of the pages of a model, which has no rows of its own here."""
-        pages = {"": "changelist", "answers/": "answers", "gaps/": "gaps", "documents/": "documents"}
+        pages = {"": "changelist", "answers/": "answers", "gaps/": "gaps"}
         allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
             path(
@@ -81,7 +79,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         scope = scope_of(request.GET, request.user)
         (days, total), scores = activity(scope), distributions(scope)
         ungrounded = low_scores(scope, AnswerSelection("groundedness"))
-        never_cited = documents_never_cited(scope)
         found_gaps = find_gaps(scope, patiently=False)
         context = {
             "tiles": tiles(scope, total),
@@ -114,9 +111,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "found": found_gaps,
             "shown_gaps": found_gaps.gaps[:SHOWN],
             "gaps_address": scope.address("gaps"),
-            "never_cited": list(never_cited[:SHOWN]),
-            "never_cited_count": never_cited.count(),
-            "documents_address": scope.address("documents"),
             **(extra_context or {}),
         }
         return self._page(request, "dashboard", _("Dashboard"), scope, context)
@@ -127,7 +121,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         found: Any = low_scores(scope, selection) if selection.is_metric else rated_answers(scope, selection.kind)
         page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))
         rows = score_rows(list(page)) if selection.is_metric else answer_rows(list(page))
-        kept = {name: request.GET[name] for name in ("kind", "judge", "low", "high") if name in request.GET}
+        kept = {name: request.GET[name] for name in ("kind", "judge") if name in request.GET}
         context = {"rows": rows, "page": page, "kinds": kinds(scope, selection), "kept": kept}
         return self._page(request, "dashboard_answers", heading(selection), scope, context)
 
@@ -136,18 +130,10 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
         return self._page(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
-    def documents_view(self, request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm("retrieval.view_document"):
-            raise PermissionDenied
-        scope = scope_of(request.GET, request.user)
-        page = Paginator(documents_never_cited(scope), DOCUMENTS_PER_PAGE).get_page(request.GET.get("p"))
-        return self._page(request, "dashboard_documents", _("Documents never cited"), scope, {"page": page})
-
     def _page(
         self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
     ) -> HttpResponse:
-        if template != "dashboard_documents":
-            tell("conversation.listed")
+        tell("conversation.listed")
         shared = {
             "scope": scope,
             "periods": PERIODS,
@@ -173,7 +159,7 @@ _METRICS = (
 )
 
 
-def day_charts(scope: DashboardScope, days: Days) -> list[Markup]:
+def day_charts(scope: DashboardScope, days: Days) -> list[SafeString]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
     labels = [day_and_month(day) for day in days]
 
@@ -263,8 +249,8 @@ def day_charts(scope: DashboardScope, days: Days) -> list[Markup]:
     ]
 
 
-def score_chart(scope: DashboardScope, found: Distribution) -> Markup:
-    """The distribution of one metric by one judge; each bin leads to its answers."""
+def score_chart(scope: DashboardScope, found: Distribution) -> SafeString:
+    """The distribution of one metric by one judge."""
     description = _(
         "%(measured)s answers by their score, from 0 (bad) to 1 (good), given in this period by: %(judge)s. "
         "Scores below %(threshold)s ask for a look."
@@ -283,12 +269,10 @@ def score_chart(scope: DashboardScope, found: Distribution) -> Markup:
         _("Every judgement of this period failed: there are errors and no scores."),
         axis=_("score"),
     )
-    links = [
-        scope.address("answers", kind=found.metric.value, judge=found.judge.value, low=low, high=high)
-        for low, high in pairwise(EDGES)
-    ]
     bins = [f"{decimal(low)} – {decimal(high)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
+    # Each low bin leads to the list of all low scores.
+    links = [scope.address("answers", kind=found.metric.value, judge=found.judge.value)] * low + [None] * (BINS - low)
     return stacked_bars(caption, bins, [Series(_("answers"), found.counts)], number=whole, links=links, low=low)
 
 
@@ -395,7 +379,7 @@ def tiles(scope: DashboardScope, total: Activity) -> list[Tile]:
 
 
 def kinds(scope: DashboardScope, selection: AnswerSelection) -> list[AnswerListLink]:
-    """The lists of bad answers there are; that of a bin of a chart counts as its metric's."""
+    """The lists of bad answers there are."""
     listed = [
         AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), selection.kind == UNHELPFUL),
         AnswerListLink(
@@ -420,10 +404,7 @@ def heading(selection: AnswerSelection) -> str:
     if selection.kind == UNANSWERED:
         return _("Questions without an answer in the documents")
     values = {"metric": Score.Metric(selection.kind).label, "judge": Judgement.Judge(selection.judge).label}
-    if selection.low is None or selection.high is None:
-        return _("Answers with low %(metric)s (%(judge)s)") % values
-    bounds = {"low": decimal(selection.low), "high": decimal(selection.high)}
-    return _("Answers with %(metric)s from %(low)s to %(high)s (%(judge)s)") % {**values, **bounds}
+    return _("Answers with low %(metric)s (%(judge)s)") % values
 
 
 def make_case_address(user: AbstractBaseUser | AnonymousUser) -> str:

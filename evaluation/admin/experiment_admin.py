@@ -1,4 +1,4 @@
-"""Experiments: their form, their page, and the buttons that start, end and publish."""
+"""Experiments: their form, their page, and the buttons that start and end them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,17 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.experiments import lifecycle
-from evaluation.experiments.intervals import LEAST_PER_ARM, ArmRate
-from evaluation.experiments.lifecycle import ExperimentRefused
-from evaluation.experiments.report import FAILURE, ArmComparison, ExperimentVerdict, points, report, sentence
+from evaluation import experiments
+from evaluation.arms import LEAST_PER_ARM, ArmRate
+from evaluation.experiments import ArmComparison, ExperimentRefused, ExperimentVerdict, points, report, sentence
 from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.admin.base import PageAdmin, badge
-from retrieval.gates import PublicationRefused, objections_to
+from retrieval.gates import objections_to
 from retrieval.models import SearchProfileVersion
-from retrieval.profile_settings import ImproperProfile
 from retrieval.search import profiles
 
 STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
-OVERRIDE = "retrieval.override_gate"
 _COLOURS = {
     Experiment.State.DRAFT: "pending",
     Experiment.State.RUNNING: "processing",
@@ -43,7 +40,6 @@ _VERDICT_COLOURS = {
     ExperimentVerdict.TREATMENT: "ready",
     ExperimentVerdict.CONTROL: "ready",
     ExperimentVerdict.NO_DIFFERENCE: "pending",
-    ExperimentVerdict.UNSOUND: "failed",
 }
 
 
@@ -139,63 +135,36 @@ class ExperimentAdmin(PageAdmin):
             "draft_objections": objections_to(obj.treatment) if is_draft else (),
             "may_steer": request.user.has_perm(STEER),
             "may_publish": request.user.has_perm(PUBLISH),
-            "may_override": request.user.has_perm(OVERRIDE),
-            "objections": request.session.pop(_objections_key(obj), []),
         }
 
-    # Start, end, publish ---------------------------------------------------------------------------------------------
+    # Start and end ---------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         return [
             # Visitors of the treatment are served a profile that nobody may have published.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
-            self.button_path("<int:pk>/publish/", self.publish_view, "experiment_publish", STEER, PUBLISH),
             *super().get_urls(),
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        def start(experiment: Experiment) -> tuple[str, str]:
-            lifecycle.start(experiment, request.user)
-            return _t("Started."), _t("Running: %s.") % experiment
-
-        return self._act(request, pk, start)
+        return self._act(request, pk, experiments.start)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        def end(experiment: Experiment) -> tuple[str, str]:
-            ended = lifecycle.end(experiment, request.user)
-            return _t("Ended. %s") % ended.conclusion, _t("Ended: %s.") % experiment
+        return self._act(request, pk, experiments.end)
 
-        return self._act(request, pk, end)
-
-    def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        def publish(experiment: Experiment) -> tuple[str, str]:
-            override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
-            in_force = lifecycle.publish_winner(experiment, request.user, override=override)
-            message = _t("Ended, and its winner published: %s.") % in_force
-            return f"{message} {override}".strip(), message
-
-        return self._act(request, pk, publish)
-
-    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment], tuple[str, str]]) -> HttpResponse:
-        """Back to the experiment's page, after ``act``, which returns what to log and what to say."""
+    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
+        """Back to the experiment's page, after ``act``."""
         experiment = get_object_or_404(Experiment, pk=pk)
         try:
-            logged, message = act(experiment)
-        except PublicationRefused as refused:
-            request.session[_objections_key(experiment)] = [one.as_json() for one in refused.objections]
-            self.message_user(request, _t("Not published, and not ended: there are objections."), messages.ERROR)
-        except (ExperimentRefused, ImproperProfile) as error:
+            experiment = act(experiment, request.user)
+        except ExperimentRefused as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            self.log_change(request, experiment, logged)
+            message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
+            self.log_change(request, experiment, message)
             self.message_user(request, message, messages.SUCCESS)
         return _to_page(experiment)
-
-
-def _objections_key(experiment: Experiment) -> str:
-    """Where the objections wait for the page that shows them."""
-    return f"experiment-{experiment.pk}-objections"
 
 
 def _to_page(experiment: Experiment) -> HttpResponseRedirect:
@@ -209,8 +178,9 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
         "arms": summary.arms,
         "sentence": sentence(summary),
         "colour": _VERDICT_COLOURS[summary.verdict],
-        "rows": [_row(one) for one in (summary.primary, *summary.watched)],
-        "winner": summary.winner.profile if summary.winner is not None else "",
+        "rows": [_row(one) for one in (summary.primary, summary.watched)],
+        "winner": summary.winner,
+        "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,
         "least": LEAST_PER_ARM,
     }
 
@@ -226,9 +196,8 @@ def _row(compared: ArmComparison) -> dict[str, str]:
             if found.is_known
             else _t("all alike so far")
         )
-    is_failure = compared.metric == FAILURE
     return {
-        "label": _t("failed answers") if is_failure else str(Experiment.Metric(compared.metric).label),
+        "label": str(Experiment.Metric(compared.metric).label),
         "control": _mean(compared.control),
         "treatment": _mean(compared.treatment),
         "difference": difference,

@@ -1,4 +1,4 @@
-"""Gates and what they say of a version or of a draft, and the alerts of watched sets."""
+"""Gates and what they say of a version or of a draft."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation import gates
-from evaluation.admin.evaluation_admin import link
-from evaluation.admin.run_admin import STYLES, comparison_context, interval_text, run_badge
+from evaluation.admin.run_admin import STYLES, comparison_context, run_badge
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
-from evaluation.models import CorpusAlert, GatePolicy
-from evaluation.statistics import Interval
-from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
+from evaluation.models import GatePolicy
+from retrieval.admin.base import PageAdmin, WholeCollectionAdmin, badge
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 
@@ -51,37 +47,14 @@ class _Back:
 @admin.register(GatePolicy)
 class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
     collection_path = "evaluation_set__collection"
-    list_display = [
-        "evaluation_set",
-        "metric",
-        "largest_loss",
-        "required_for_publishing",
-        "required_for_documents",
-        "watches_corpus",
-        "alerts",
-    ]
+    list_display = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "required_for_documents"]
     list_select_related = ["evaluation_set"]
     autocomplete_fields = ["evaluation_set"]
-    fields = [
-        "evaluation_set",
-        "metric",
-        "largest_loss",
-        "required_for_publishing",
-        "required_for_documents",
-        "watches_corpus",
-    ]
+    fields = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "required_for_documents"]
 
     class Media:
         css = {"all": STYLES}
         js = ["retrieval/live.js"]
-
-    @admin.display(description=_("alerts nobody has seen"))
-    def alerts(self, policy: GatePolicy) -> SafeString | str:
-        number = gates.open_alerts().filter(policy=policy).count()
-        if not number:
-            return "–"
-        address = reverse("admin:evaluation_corpusalert_changelist")
-        return link(f"{address}?policy__id__exact={policy.pk}", badge("failed", number))
 
     def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -174,42 +147,3 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         }
         title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate}
         return self.render_page(request, "gatepolicy/check", title, context)
-
-
-@admin.register(CorpusAlert)
-class CorpusAlertAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
-    """Alerts that the profile in force does worse since documents changed, until an admin acknowledges them."""
-
-    collection_path = "policy__evaluation_set__collection"
-    list_display = ["policy", "change", "runs", "created_at", "acknowledged_at", "acknowledged_by"]
-    list_filter = [("policy", OpenRowsFilter), ("acknowledged_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["policy__evaluation_set", "run", "baseline", "acknowledged_by"]
-    list_display_links = None
-    actions = ["acknowledge"]
-
-    class Media:
-        css = {"all": ["retrieval/admin.css"]}
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)
-
-    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("evaluation.change_corpusalert")
-
-    @admin.display(description=_("difference"), ordering="difference")
-    def change(self, alert: CorpusAlert) -> str:
-        interval = Interval(alert.difference, alert.low, alert.high)
-        return f"{alert.policy.get_metric_display()} {interval_text(interval, signed=True)}"
-
-    @admin.display(description=_("runs"))
-    def runs(self, alert: CorpusAlert) -> SafeString:
-        address = reverse("admin:evaluation_evaluationrun_compare", args=[alert.run_id, alert.baseline_id])
-        return link(address, f"#{alert.baseline_id} → #{alert.run_id}")
-
-    @admin.action(description=_("Mark as seen"), permissions=["acknowledge"])
-    def acknowledge(self, request: HttpRequest, alerts: QuerySet[CorpusAlert]) -> None:
-        number = CorpusAlert.objects.filter(pk__in=alerts.values("pk"), acknowledged_at=None).update(
-            acknowledged_at=timezone.now(), acknowledged_by=request.user.pk
-        )
-        message = ngettext("%d alert is marked as seen.", "%d alerts are marked as seen.", number)
-        self.message_user(request, message % number, messages.SUCCESS)

@@ -115,7 +115,7 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     actions = ["judge_again"]
     inlines = [ScoreInline]
     fieldsets = [
-        (None, {"fields": ["answer_link", "judge", "judge_name", "state", "error", "reference"]}),
+        (None, {"fields": ["answer_link", "judge", "judge_name", "state", "error"]}),
         (
             _("How it came about"),
             {

@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 
 from chat.answering.support import THRESHOLD
 from evaluation.admin.evaluation_admin import job_badge
-from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
+from evaluation.charts import Caption, Series, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
@@ -95,32 +95,20 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
 
 
-def metric_chart(run: EvaluationRun) -> Markup:
-    """The run's metrics as bars with their intervals."""
-    bars = []
-    for measure in MEASURES[run.kind]:
-        found, name = interval_of(run, measure.key), _metric_name(run, measure)
-        bars.append(IntervalBar(name, found.mean, found.low, found.high) if found else IntervalBar(name, None))
-    caption = Caption(
-        "metrics",
-        _t("Results"),
-        _t("Means over the questions, with 95-percent intervals."),
-        _t("metric"),
-        _t("As a table"),
-    )
-    return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
-
-
-def _metric_name(run: EvaluationRun, measure: RunMeasure) -> str:
-    """The metric's name, with the number of questions that it tells of where these are not all."""
+def metric_rows(run: EvaluationRun) -> list[tuple[str, str, str]]:
+    """Each metric of a finished run with its interval, and the number of questions that it says something about."""
     asked = run.summary["questions"]
-    measured = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
-    if measured == asked:
-        return str(measure.label)
-    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": measured, "asked": asked}
+    return [
+        (
+            str(measure.label),
+            interval_text(interval_of(run, measure.key)),
+            f"{run.summary['metrics'].get(measure.key, {}).get('questions', 0)} / {asked}",
+        )
+        for measure in MEASURES[run.kind]
+    ]
 
 
-def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
+def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeString:
     """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
     newest MOST_RUNS runs."""
     done = evaluation_set.runs.filter(
@@ -132,7 +120,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
     caption = Caption(
         "trend",
         _t("%s over time") % measure.label,
-        _t("Runs of this set that can be relied on, with 95-percent intervals; a line for each search profile."),
+        _t("Runs of this set that can be relied on; a line for each search profile."),
         _t("run"),
         _t("As a table"),
         _t("No run of this set is done yet."),
@@ -148,12 +136,7 @@ def _label(run: EvaluationRun) -> str:
 
 def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
     found = [interval_of(run, metric) if run.profile_name == name else None for run in runs]
-    return Series(
-        name,
-        [one.mean if one else None for one in found],
-        [one.low if one else None for one in found],
-        [one.high if one else None for one in found],
-    )
+    return Series(name, [one.mean if one else None for one in found])
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
@@ -252,7 +235,7 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
         return results.order_by("ndcg", "reciprocal_rank", "pk")
     if wrong_only:
         results = results.filter(Q(agreement__lt=THRESHOLD) | Q(expectations__lt=RIGHT_EXPECTATIONS))
-    by_measure = (F(name).asc(nulls_last=True) for name in ("agreement", "expectations", "cited"))
+    by_measure = (F(name).asc(nulls_last=True) for name in ("agreement", "expectations"))
     return results.order_by(*by_measure, "pk")
 
 
@@ -307,7 +290,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         "kind",
         "profile_name",
         "documents",
-        "trigger",
         "state",
         "result",
         "questions",
@@ -317,7 +299,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         ("evaluation_set", OpenRowsFilter),
         "kind",
         "status",
-        "trigger",
         "profile_name",
         OfDraft,
     ]
@@ -401,7 +382,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "run": run,
             "state": run_badge(run),
             "is_live": not run.is_finished,
-            "chart": metric_chart(run) if run.summary else "",
+            "metrics": metric_rows(run) if run.summary else [],
             "page": page,
             "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",

@@ -1,20 +1,19 @@
-"""Evaluation sets in the admin: made of canonical questions, imported, run, and exported."""
+"""Evaluation sets in the admin: imported, run, and exported."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Count, ForeignKey, QuerySet
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseRedirect,
 )
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
@@ -32,9 +31,8 @@ from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from evaluation.sets import building, importing
-from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
+from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES
 from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin
-from retrieval.admin.collection_admin import CollectionAdmin
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection, Draft
@@ -163,31 +161,12 @@ def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:
     return f"{run.profile_name}: {result_text(run)}" if run else "–"
 
 
-_FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
-    "csv": ("text/csv; charset=utf-8", importing.as_csv),
-    "jsonl": ("application/jsonl; charset=utf-8", importing.as_json_lines),
-}
-
-
-MOST_QUESTIONS = 5000
-
-
-class CanonicalForm(forms.Form):
-    collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
-    number = forms.IntegerField(label=_("Questions"), min_value=1, max_value=MOST_QUESTIONS, initial=100)
-    seed = forms.IntegerField(
-        label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
-    )
-    name = forms.CharField(label=_("Name"), max_length=200, required=False)
-
-    def make_set(self, user: User) -> EvaluationSet:
-        """Raises: EvaluationError."""
-        return building.set_from_canonical_questions(**self.cleaned_data, created_by=user)
+def check_size(file: UploadedFile[bytes]) -> None:
+    if (file.size or 0) > LARGEST_BYTES:
+        raise ValidationError(_t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20))
 
 
 class ImportForm(forms.Form):
-    """An archive, or its two files one by one; ``contents`` are theirs by name."""
-
     collection = forms.ModelChoiceField(
         Collection.objects.none(),
         label=_("Collection"),
@@ -195,48 +174,35 @@ class ImportForm(forms.Form):
     )
     slug = forms.SlugField(label=_("Short name"))
     name = forms.CharField(label=_("Name"), max_length=200, required=False)
-    archive = forms.FileField(
-        label=_("ZIP archive"), required=False, help_text=_("Of a folder in BEIR's form; its corpus is not read.")
-    )
     queries = forms.FileField(
         label=QUERIES,
-        required=False,
+        validators=[check_size],
         help_text=_(
             'A query may hold an expected "answer", lists of what an answer "must" and "must_not" hold and its '
             '"max_chars", or "expects_refusal": true.'
         ),
     )
     qrels = forms.FileField(
-        label=JUDGEMENTS[0], required=False, help_text=_("Not needed where the queries say what is expected.")
+        label=JUDGEMENTS[0],
+        required=False,
+        validators=[check_size],
+        help_text=_("Not needed where the queries say what is expected."),
     )
 
-    contents: dict[str, bytes]
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        archive, queries, qrels = (cleaned.get(name) for name in ("archive", "queries", "qrels"))
-        for name in ("archive", "queries", "qrels"):
-            if cleaned.get(name) is not None and cleaned[name].size > LARGEST_BYTES:
-                message = _t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20)
-                self.add_error(name, message)
-                return cleaned
-        if archive is not None and (queries is None and qrels is None):
-            try:
-                self.contents = read_archive(archive.read())
-            except EvaluationError as error:
-                self.add_error("archive", str(error))
-        elif archive is None and queries is not None:
-            self.contents = {QUERIES: queries.read()}
-            if qrels is not None:
-                self.contents[JUDGEMENTS[0]] = qrels.read()
-        elif not self.errors:
-            self.add_error(None, _t("Choose an archive, or its files one by one."))
-        return cleaned
+    def __init__(self, collections: QuerySet[Collection], *args: Any) -> None:
+        super().__init__(*args)
+        field = self.fields["collection"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = collections
 
     def make_set(self, user: User) -> EvaluationSet:
         """Raises: EvaluationError."""
-        options = {name: self.cleaned_data[name] for name in ("collection", "slug", "name")}
-        return importing.import_beir(self.contents, **options, created_by=user)
+        given = self.cleaned_data
+        files = {QUERIES: given["queries"].read()}
+        if given["qrels"] is not None:
+            files[JUDGEMENTS[0]] = given["qrels"].read()
+        options = {name: given[name] for name in ("collection", "slug", "name")}
+        return importing.import_beir(files, **options, created_by=user)
 
 
 @admin.register(EvaluationSet)
@@ -296,46 +262,24 @@ class EvaluationSetAdmin(RunsOfSets):
 
     def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
         counts = self.questions(obj), self.drafts(obj)
-        return {**self.runs_context(request, obj), "counts": counts, "formats": list(_FORMATS)}
+        return {**self.runs_context(request, obj), "counts": counts}
 
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
         return [
-            path("canonical/", guard(self.canonical_view), name="evaluation_evaluationset_canonical"),
             path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
             self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
             self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
-            path("<int:set_id>/export.<str:form>", guard(self.export_view), name="evaluation_evaluationset_export"),
+            path("<int:set_id>/export.csv", guard(self.export_view), name="evaluation_evaluationset_export"),
             *super().get_urls(),
         ]
 
-    def canonical_view(self, request: HttpRequest) -> HttpResponse:
-        """A set of canonical questions of a collection."""
-        form = CanonicalForm(
-            request.POST if request.method == "POST" else None, initial={"collection": request.GET.get("collection")}
-        )
-        notes = [
-            _t(
-                "These questions are indexed with their own passages, so any search finds them easily, by words most "
-                "of all. There is no way to leave them out of the index that is measured, and no other words are made "
-                "up for them: compare profiles with such a set, and do not take its figures for those of visitors."
-            )
-        ]
-        return self._make(request, form, _t("Make a set of canonical questions"), notes)
-
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """A set from files in BEIR's form."""
-        form = ImportForm(*((request.POST, request.FILES) if request.method == "POST" else ()))
-        return self._make(request, form, _t("Import a set"), [])
-
-    def _make(
-        self, request: HttpRequest, form: CanonicalForm | ImportForm, title: str, notes: list[str]
-    ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        field = form.fields["collection"]
-        assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = self.open_collections(request).in_service()
+        sent = (request.POST, request.FILES) if request.method == "POST" else ()
+        form = ImportForm(self.open_collections(request).in_service(), *sent)
         if form.is_valid():
             try:
                 made = form.make_set(request.user)
@@ -346,7 +290,7 @@ class EvaluationSetAdmin(RunsOfSets):
                 message = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
                 self.message_user(request, message, messages.SUCCESS)
                 return redirect("admin:evaluation_evaluationset_change", made.pk)
-        return self.render_page(request, "evaluationset/make", title, {"form": form, "notes": notes})
+        return self.render_page(request, "evaluationset/import", _t("Import a set"), {"form": form})
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
@@ -372,36 +316,11 @@ class EvaluationSetAdmin(RunsOfSets):
             self.message_user(request, told, messages.WARNING)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
-    def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
+    def export_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         if not self.has_view_permission(request, evaluation_set):
             raise PermissionDenied
-        if form not in _FORMATS:
-            raise Http404
-        content_type, write = _FORMATS[form]
-        tell("evaluation_set.exported", evaluation_set, form=form)
-        response = HttpResponse("".join(write(evaluation_set)), content_type=content_type)
-        response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.{form}"'
+        tell("evaluation_set.exported", evaluation_set, form="csv")
+        response = HttpResponse("".join(importing.as_csv(evaluation_set)), content_type="text/csv; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.csv"'
         return response
-
-
-admin.site.unregister(Collection)
-
-
-@admin.register(Collection)
-class EvaluatedCollectionAdmin(CollectionAdmin):
-    """Collections, from which an evaluation set can be made. Retrieval's own page knows no evaluation."""
-
-    actions = ["make_set"]
-
-    def has_make_set_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("evaluation.add_evaluationset")
-
-    @admin.action(description=_("Make an evaluation set of canonical questions"), permissions=["make_set"])
-    def make_set(self, request: HttpRequest, collections: QuerySet[Collection]) -> HttpResponse | None:
-        chosen = collections[:2]
-        if len(chosen) != 1:
-            self.message_user(request, _t("Choose one collection."), messages.ERROR)
-            return None
-        address = reverse("admin:evaluation_evaluationset_canonical")
-        return HttpResponseRedirect(f"{address}?collection={chosen[0].pk}")

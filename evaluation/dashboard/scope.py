@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from chat.conversations import rights
-from chat.models import Answer, Citation
+from chat.models import Answer
 from evaluation.models import Judgement, Score
 from retrieval.models import Collection, Document
 
@@ -113,15 +113,10 @@ UNANSWERED = "unanswered"
 
 @dataclass(frozen=True, slots=True)
 class AnswerSelection:
-    """What is wrong with the answers wanted: UNHELPFUL, UNANSWERED, or a metric of one judge.
-
-    Scores lie in [low, high), those of 1 included when ``high`` is 1; without bounds they lie below their threshold.
-    """
+    """What is wrong with the answers wanted: UNHELPFUL, UNANSWERED, or a low score by a metric of one judge."""
 
     kind: str = UNHELPFUL
     judge: str = Judgement.Judge.OFFLINE
-    low: float | None = None
-    high: float | None = None
 
     @property
     def is_metric(self) -> bool:
@@ -133,10 +128,7 @@ def selection_of(asked: Mapping[str, str]) -> AnswerSelection:
     kind, judge = asked.get("kind", ""), asked.get("judge", "")
     if kind not in (UNHELPFUL, UNANSWERED, *Score.Metric.values):
         return AnswerSelection()
-    low, high = _share(asked.get("low", "")), _share(asked.get("high", ""))
-    if low is None or high is None:
-        low = high = None
-    return AnswerSelection(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE, low, high)
+    return AnswerSelection(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE)
 
 
 def rated_answers(scope: DashboardScope, kind: str) -> QuerySet[Answer]:
@@ -154,15 +146,10 @@ def low_scores(scope: DashboardScope, selection: AnswerSelection) -> QuerySet[Sc
         judgement__answer__computed__isnull=True,
         metric=selection.kind,
         judgement__judge=selection.judge,
-        score__isnull=False,
+        score__lt=F("threshold"),
         created_at__gte=scope.since,
         created_at__lte=scope.until,
     )
-    if selection.low is None or selection.high is None:
-        scores = scores.filter(score__lt=F("threshold"))
-    else:
-        below = Q(score__lt=selection.high) | (Q(score=1.0) if selection.high == 1.0 else Q(pk=None))
-        scores = scores.filter(below, score__gte=selection.low)
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__conversation__collection=scope.collection)
     if scope.viewer is not None and (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
@@ -172,22 +159,3 @@ def low_scores(scope: DashboardScope, selection: AnswerSelection) -> QuerySet[Sc
         .defer("details", *(f"judgement__answer__{large}" for large in ("trace", "statements", "history")))
         .order_by("score", "-created_at", "pk")
     )
-
-
-def _share(text: str) -> float | None:
-    try:
-        share = float(text)
-    except ValueError:
-        return None
-    return share if 0.0 <= share <= 1.0 else None
-
-
-def documents_never_cited(scope: DashboardScope) -> QuerySet[Document]:
-    """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
-    that had the longest time to be cited first."""
-    documents = (
-        scope.documents().filter(chunk_count__gt=0).exclude(Exists(Citation.objects.filter(document=OuterRef("pk"))))
-    )
-    if scope.collection is not None:
-        documents = documents.filter(collection=scope.collection)
-    return documents.select_related("collection").order_by("created_at", "pk")

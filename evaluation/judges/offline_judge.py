@@ -7,8 +7,7 @@ which sentence cites which passage.
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +25,6 @@ from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.closeness import current_calibration, missing_calibration
 from retrieval.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from retrieval.index.closeness import Calibration
 
 # How relevant a text is to a question, by its sentences.
 #
@@ -93,159 +89,39 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
+Compute = Callable[[LLMTestCase], Measured]
+
+
 class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
-    """A metric computed here. ``details``: an object for each sentence or passage looked at."""
+    """A metric of DeepEval's form that is computed here, of one case."""
 
     async_mode = False
     evaluation_model = None
     include_reason = True
     using_native_model = False
-    label = ""
     # DeepEval's own annotation says that this is a type.
-    _required_params: Any = []
+    _required_params: Any = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call]
-
-    def __init__(self, case: Case, threshold: float | None) -> None:
-        self.case = case
-        self.threshold = threshold
-        self.details: list[Mapping[str, Any]] = []
-
-    @abstractmethod
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        """Score and reason; fills ``details``. Raises: JudgeError."""
+    def __init__(self, name: str, compute: Compute) -> None:
+        self._name, self._compute = name, compute
 
     def measure(self, test_case: LLMTestCase, *_args: Any, **_kwargs: Any) -> float:
-        score, self.reason = self.judge(test_case)
-        self.score = score
+        """Raises: JudgeError."""
+        self.measured = self._compute(test_case)
+        self.threshold, self.reason = self.measured.threshold, self.measured.reason
+        self.score = self.measured.score
         self.success = self.is_successful()
-        return score
+        return self.measured.score
 
     async def a_measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
         return self.measure(test_case, *args, **kwargs)
 
     @property
     def __name__(self) -> str:
-        return self.label
+        return self._name
 
 
-class Groundedness(OfflineMetric):
-    """How likely it is that the passages support every sentence of the answer."""
-
-    label = "Groundedness"
-    _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
-
-    def __init__(self, case: Case, verified: Verified) -> None:
-        # As a probability: rather not than so.
-        super().__init__(case, 0.5)
-        self.verified = verified
-
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        statements = _measure(self.verified)
-        self.details = [_statement(self.case.answer, statement) for statement in self.verified.statements]
-        score = groundedness(statement.support for statement in statements if statement.support is not None)
-        unsupported = [statement for statement in statements if not statement.supported]
-        if not unsupported:
-            return score, f"The passages support each of {len(statements)} sentences."
-        quoted = " ".join(
-            f"“{_shorten(self.case.answer[one.start : one.end])}” ({', '.join(map(reason_label, one.reasons))})."
-            for one in unsupported[:MOST_QUOTED]
-        )
-        return score, f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
-
-
-class CitationSupport(OfflineMetric):
-    """The share of sentences that the passages they cite support; one that cites none is not supported."""
-
-    label = "Citation Support"
-    _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
-
-    def __init__(self, case: Case, verified: Verified) -> None:
-        super().__init__(case, 0.8)
-        self.verified = verified
-
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        statements = _measure(self.verified)
-        # Not by its markers: an item of a list may be cited at the end of the list.
-        uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
-        supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
-        self.details = [
-            {**_statement(self.case.answer, one), "supported": good}
-            for one, good in zip(statements, supported, strict=True)
-        ]
-        reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
-        reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
-        return sum(supported) / len(statements), reason
-
-
-class AnswerRelevancy(OfflineMetric):
-    """How far the answer's best sentence bears on the question."""
-
-    label = "Answer Relevancy"
-    _required_params = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
-
-    def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
-        super().__init__(case, THRESHOLD)
-        self.embed, self.calibration = embed, calibration
-
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed, self.calibration)
-        if not best.sentence:
-            raise NotMeasurable("The answer has no sentence that could be held against the question.")
-        self.details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
-        return best.score, (
-            f"Closest to the question, with similarity {best.similarity:.2f} and {best.coverage:.0%} of its words: "
-            f"“{_shorten(best.sentence)}”"
-        )
-
-
-class ContextualRelevancy(OfflineMetric):
-    """How far the passages bear on the question, on average, each by its best sentence."""
-
-    label = "Contextual Relevancy"
-    _required_params = [SingleTurnParams.INPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
-
-    def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
-        super().__init__(case, THRESHOLD)
-        self.embed, self.calibration = embed, calibration
-
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        sources = self.case.sources
-        if not sources:
-            raise NotMeasurable("There are no passages that could be held against the question.")
-        headed = [
-            (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
-            for source in sources
-        ]
-        found = relevancies(test_case.input, headed, self.embed, self.calibration)
-        self.details = [
-            {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
-            for source, one in zip(sources, found, strict=True)
-        ]
-        relevant = sum(one.score >= THRESHOLD for one in found)
-        return (
-            sum(one.score for one in found) / len(found),
-            f"{relevant} of {len(found)} passages hold a sentence that bears on the question.",
-        )
-
-
-class Refusal(OfflineMetric):
-    """1 for an answer that says that the documents do not answer, 0 for any other; neither is good or bad."""
-
-    label = "Refusal"
-    _required_params = [SingleTurnParams.INPUT]
-
-    def __init__(self, case: Case) -> None:
-        super().__init__(case, None)
-
-    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        if self.case.refused:
-            return 1.0, "The answer says that the documents do not answer the question."
-        return 0.0, "The question was answered."
-
-
-def _measure(verified: Verified) -> Sequence[CheckedStatement]:
+def _measured(verified: Verified) -> Sequence[CheckedStatement]:
     """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
@@ -282,32 +158,78 @@ class OfflineJudge:
         """Of a refusal, only what was found is measured; of an answer that claims nothing, only what it is about."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
-            return (*of_context, "refusal")
+            return of_context
         is_claimed = not case.is_quoted and bool(self._verify(case).statements)
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
-        return (*of_claims, "answer_relevancy", *of_context, "refusal")
+        return (*of_claims, "answer_relevancy", *of_context)
 
     def measure(self, metric: str, case: Case) -> Measured:
+        compute: dict[str, Callable[[Case, LLMTestCase], Measured]] = {
+            "groundedness": self._groundedness,
+            "citation_support": self._citation_support,
+            "answer_relevancy": self._answer_relevancy,
+            "contextual_relevancy": self._contextual_relevancy,
+        }
+        measuring = OfflineMetric(metric, lambda test_case: compute[metric](case, test_case))
         try:
-            measuring = self._metric(metric, case)
-            score = measuring.measure(deepeval_case(case))
+            measuring.measure(deepeval_case(case))
         except RetrievalError as error:
             raise _without_embedder(error) from error
-        return Measured(score, str(measuring.reason), measuring.threshold, measuring.details)
+        return measuring.measured
 
-    def _metric(self, metric: str, case: Case) -> OfflineMetric:
-        match metric:
-            case "groundedness":
-                return Groundedness(case, self._verify(case))
-            case "citation_support":
-                return CitationSupport(case, self._verify(case))
-            case "answer_relevancy":
-                return AnswerRelevancy(case, conf.embedder().embed_documents, _calibration())
-            case "contextual_relevancy":
-                return ContextualRelevancy(case, conf.embedder().embed_documents, _calibration())
-            case "refusal":
-                return Refusal(case)
-        raise ValueError(f"The rules have no metric named {metric!r}.")
+    def _groundedness(self, case: Case, _test_case: LLMTestCase) -> Measured:
+        """How likely it is that the passages support every sentence of the answer."""
+        statements = _measured(self._verify(case))
+        score = groundedness(statement.support for statement in statements if statement.support is not None)
+        reason = f"The passages support each of {len(statements)} sentences."
+        if unsupported := [statement for statement in statements if not statement.supported]:
+            quoted = " ".join(
+                f"“{_shorten(case.answer[one.start : one.end])}” ({', '.join(map(reason_label, one.reasons))})."
+                for one in unsupported[:MOST_QUOTED]
+            )
+            reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
+        # As a probability: rather not than so.
+        return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in self._verify(case).statements])
+
+    def _citation_support(self, case: Case, _test_case: LLMTestCase) -> Measured:
+        """The share of sentences that the passages they cite support; one that cites none is not supported."""
+        statements = _measured(self._verify(case))
+        # Not by its markers: an item of a list may be cited at the end of the list.
+        uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
+        supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
+        details = [
+            {**_statement(case.answer, one), "supported": good} for one, good in zip(statements, supported, strict=True)
+        ]
+        reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
+        reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
+        return Measured(sum(supported) / len(statements), reason, 0.8, details)
+
+    def _answer_relevancy(self, _case: Case, test_case: LLMTestCase) -> Measured:
+        """How far the answer's best sentence bears on the question."""
+        (best,) = _relevancies(test_case.input, [("", test_case.actual_output or "")])
+        if not best.sentence:
+            raise NotMeasurable("The answer has no sentence that could be held against the question.")
+        reason = (
+            f"Closest to the question, with similarity {best.similarity:.2f} and {best.coverage:.0%} of its words: "
+            f"“{_shorten(best.sentence)}”"
+        )
+        details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
+        return Measured(best.score, reason, THRESHOLD, details)
+
+    def _contextual_relevancy(self, case: Case, test_case: LLMTestCase) -> Measured:
+        """How far the passages bear on the question, on average, each by its best sentence."""
+        headed = [
+            (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
+            for source in case.sources
+        ]
+        found = _relevancies(test_case.input, headed)
+        details = [
+            {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
+            for source, one in zip(case.sources, found, strict=True)
+        ]
+        relevant = sum(one.score >= THRESHOLD for one in found)
+        reason = f"{relevant} of {len(found)} passages hold a sentence that bears on the question."
+        return Measured(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
 
     def _verify(self, case: Case) -> Verified:
         """Raises: JudgeUnavailable."""
@@ -321,12 +243,12 @@ class OfflineJudge:
         return self._verified
 
 
-def _calibration() -> Calibration:
+def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     """Raises: JudgeUnavailable. On an unknown scale a figure would say nothing."""
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(conf.embedder().name))
-    return calibration
+    return relevancies(question, texts, conf.embedder().embed_documents, calibration)
 
 
 def _without_embedder(error: RetrievalError) -> JudgeUnavailable:

@@ -6,7 +6,6 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.figures import fixed
 from evaluation.models.base import EvaluationJob, running_is_leased, user_key
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
@@ -33,11 +32,6 @@ class EvaluationRun(EvaluationJob):
     TASK = "evaluation.tasks.measure_evaluation_run"
     MOST_ATTEMPTS = 3
 
-    class Trigger(models.TextChoices):
-        MANUAL = "manual", _("asked for")
-        GATE = "gate", _("before publishing")
-        CORPUS = "corpus", _("documents changed")
-
     evaluation_set = models.ForeignKey(
         EvaluationSet, models.CASCADE, related_name="runs", verbose_name=_("evaluation set")
     )
@@ -50,7 +44,6 @@ class EvaluationRun(EvaluationJob):
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
     settings = models.JSONField(_("settings"))
-    trigger = models.CharField(_("why"), max_length=10, choices=Trigger, default=Trigger.MANUAL)
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
     unreliable_reason = models.TextField(_("not to be relied on"), blank=True)
     asked = models.PositiveIntegerField(_("questions asked"), default=0)
@@ -144,7 +137,6 @@ class AnswerResult(models.Model):
     agreement = models.FloatField(_("agreement"), null=True)
     expectations = models.FloatField(_("expectations met"), null=True)
     unmet: models.JSONField[dict[str, Any]] = models.JSONField(_("expectations not met"), default=dict)
-    cited = models.FloatField(_("cited"), null=True)
     groundedness = models.FloatField(_("groundedness"), null=True)
     refusal = models.FloatField(_("refusal"))
     first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
@@ -204,11 +196,6 @@ class GatePolicy(models.Model):
             "significantly worse than one on the documents in service."
         ),
     )
-    watches_corpus = models.BooleanField(
-        _("watches the documents"),
-        default=False,
-        help_text=_("Runs again after documents changed, and tells when the result is significantly worse."),
-    )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
@@ -223,25 +210,3 @@ class GatePolicy(models.Model):
 
     def __str__(self) -> str:
         return str(self.evaluation_set)
-
-
-class CorpusAlert(models.Model):
-    """That the questions of a watched set fare significantly worse since documents changed."""
-
-    policy = models.ForeignKey(GatePolicy, models.CASCADE, related_name="alerts", verbose_name=_("gate"))
-    run = models.OneToOneField(EvaluationRun, models.CASCADE, related_name="alert", verbose_name=_("run"))
-    baseline = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="+", verbose_name=_("compared with"))
-    difference = models.FloatField(_("difference"))
-    low = models.FloatField(_("lower bound"))
-    high = models.FloatField(_("upper bound"))
-    created_at = models.DateTimeField(_("time"), auto_now_add=True)
-    acknowledged_at = models.DateTimeField(_("seen"), null=True, blank=True)
-    acknowledged_by = user_key(_("seen by"), blank=True)
-
-    class Meta:
-        ordering = ["-pk"]
-        verbose_name = _("alert")
-        verbose_name_plural = _("alerts")
-
-    def __str__(self) -> str:
-        return f"{self.policy}: {fixed(self.difference, 3, signed=True)}"

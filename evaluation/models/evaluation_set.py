@@ -76,7 +76,6 @@ class EvaluationQuestion(models.Model):
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
-        CANONICAL = "canonical", _("canonical question")
         FEEDBACK = "feedback", _("answer that did not help")
         IMPORTED = "imported", _("imported")
 

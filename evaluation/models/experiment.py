@@ -1,21 +1,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Answer
-from evaluation.models.arms import Arm as AssignedArm
 from evaluation.models.base import user_key
 from retrieval.models import SearchProfileVersion
-
-
-class ExperimentIsFixed(TypeError):
-    """A field that is fixed at the start was changed afterwards. For the programmer."""
 
 
 def new_salt() -> str:
@@ -37,11 +30,6 @@ class Experiment(models.Model):
     class Metric(models.TextChoices):
         HELPFUL = "helpful", _("helpful rate, of the answers that were rated")
         REFUSAL = "refusal", _("refusal rate")
-
-    # What the visitors' arms and the conclusions follow from.
-    FIXED_FIELDS = (
-        "control_id", "treatment_id", "control_settings", "traffic_share", "metric", "salt", "started_at",
-    )  # fmt: skip
 
     name = models.CharField(_("name"), max_length=200, unique=True)
     hypothesis = models.TextField(_("hypothesis"), blank=True, help_text=_("What should get better, and why."))
@@ -78,8 +66,6 @@ class Experiment(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True, editable=False)
     ended_by = user_key(_("ended by"), editable=False)
     conclusion = models.TextField(_("conclusion"), blank=True, editable=False)
-    published_at = models.DateTimeField(_("winner published"), null=True, editable=False)
-    published_by = user_key(_("winner published by"), editable=False)
 
     class Meta:
         ordering = ["-created_at"]
@@ -99,36 +85,3 @@ class Experiment(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raises: ExperimentIsFixed when a field that is fixed at the start was changed after it."""
-        if not self._state.adding:
-            stored = Experiment.objects.filter(pk=self.pk).exclude(state=self.State.DRAFT).first()
-            if stored and any(getattr(stored, field) != getattr(self, field) for field in self.FIXED_FIELDS):
-                raise ExperimentIsFixed(f"Experiment {self.pk} has started: its fields are fixed.")
-        super().save(*args, **kwargs)
-
-
-class Exposure(models.Model):
-    """An answer that a visitor got within an experiment. Its outcomes are what is known of the answer.
-
-    ``subject`` is the visitor's pseudonym, which holds for this experiment only.
-    """
-
-    class Arm(models.TextChoices):
-        CONTROL = AssignedArm.CONTROL.value, _("control")
-        TREATMENT = AssignedArm.TREATMENT.value, _("treatment")
-
-    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="exposures", verbose_name=_("experiment"))
-    answer = models.OneToOneField(Answer, models.CASCADE, related_name="exposure", verbose_name=_("answer"))
-    subject = models.CharField(max_length=32)
-    arm = models.CharField(_("arm"), max_length=9, choices=Arm)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        verbose_name = _("exposure")
-        verbose_name_plural = _("exposures")
-        indexes = [models.Index(fields=["experiment", "subject"], name="exposure_by_subject")]
-
-    def __str__(self) -> str:
-        return f"{self.experiment_id}: {self.arm}"

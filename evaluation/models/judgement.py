@@ -30,9 +30,6 @@ class Judgement(EvaluationJob):
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="judgements", verbose_name=_("answer"))
     judge = models.CharField(_("judge"), max_length=10, choices=Judge)
     judge_name = models.CharField(_("judged by"), max_length=200, blank=True)
-    reference = models.TextField(
-        _("expected answer"), blank=True, help_text=_("Where there is one, the passages are judged against it too.")
-    )
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
     prompt_tokens = models.PositiveIntegerField(_("tokens read"), default=0)
     completion_tokens = models.PositiveIntegerField(_("tokens written"), default=0)
@@ -60,9 +57,8 @@ class Judgement(EvaluationJob):
 class Score(models.Model):
     """What one metric says of an answer: a score in [0, 1], better when higher, or the reason why there is none.
 
-    Only REFUSAL is neither good nor bad: it is 1 for an answer that says that the documents do not answer. An error is
-    never a number: the table itself refuses a row with both, with neither, or with a score that is NaN. ``details``
-    holds one object for each sentence, claim or passage looked at.
+    An error is never a number: the table itself refuses a row with both, with neither, or with a score that is NaN.
+    ``details`` holds one object for each sentence, claim or passage looked at.
     """
 
     class Metric(models.TextChoices):
@@ -73,7 +69,6 @@ class Score(models.Model):
         CONTEXTUAL_RELEVANCY = "contextual_relevancy", _("context relevancy")
         CONTEXTUAL_PRECISION = "contextual_precision", _("context precision")
         CONTEXTUAL_RECALL = "contextual_recall", _("context recall")
-        REFUSAL = "refusal", _("refusal")
 
     judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="scores", verbose_name=_("judgement"))
     metric = models.CharField(_("metric"), max_length=24, choices=Metric)

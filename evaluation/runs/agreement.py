@@ -16,7 +16,7 @@ from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.types import CheckedStatement, VerifiedCitation
+    from chat.types import CheckedStatement
 
 # A decimal is one word: "12.5" does not hold "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
@@ -49,23 +49,6 @@ def agreement(text: str, *, refused: bool, expected: Expected) -> float | None:
     if not expected.answer:
         return None
     return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))])
-
-
-def cited(citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected) -> float | None:
-    """How far the quoted words that the reply cites say what was expected: as :func:`agreement`, of the quotations.
-
-    Each is read with the title of its document and section. 0 for an answer that cites nothing, and for a refusal that
-    was not expected. None where no answer is expected.
-    """
-    if not expected.answer:
-        return None
-    if refused or not citations:
-        return 0.0
-    quoted = [
-        cut_passage(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
-        for number, one in enumerate(citations, start=1)
-    ]
-    return _borne_out(expected.answer, quoted)
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:

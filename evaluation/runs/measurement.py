@@ -253,7 +253,6 @@ class AnswerMeasurement:
     def _measure(self, result: AnswerResult, end: Completed) -> None:
         expected = Expected(result.expected_answer, result.expects_refusal)
         result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected)
-        result.cited = agreement.cited(end.citations, refused=end.refused, expected=expected)
         result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
         result.refusal = agreement.refusal(refused=end.refused, expected=expected)
 

@@ -30,7 +30,6 @@ def request_run(
     *,
     kind: str = RunKind.SEARCH,
     draft: Draft | None = None,
-    trigger: str = EvaluationRun.Trigger.MANUAL,
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
@@ -55,7 +54,6 @@ def request_run(
         profile_version_id=profile.version_id,
         profile_name=profile.name,
         settings=stored,
-        trigger=trigger,
         total=evaluation_set.questions.measurable(kind).count(),
         created_by_id=by.pk if by else None,
     )

@@ -43,7 +43,6 @@ MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.ANSWERS: (
         RunMeasure("agreement", "agreement", _("agreement")),
         RunMeasure("expectations", "expectations", _("expectations met")),
-        RunMeasure("cited", "cited", _("cited")),
         RunMeasure("groundedness", "groundedness", _("groundedness")),
         RunMeasure("refusal", "refusal", _("answered or refused rightly")),
     ),

@@ -16,7 +16,6 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
@@ -109,12 +108,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
         unreliable_reason = (
             "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
         )
-    with transaction.atomic():
-        run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
-        # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
-        ended = EvaluationRun.objects.get(pk=run.pk)
-        if ended.is_reliable:
-            gates.examine(ended)
+    run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
 
 
 def _task(run: EvaluationRun) -> RunInput:

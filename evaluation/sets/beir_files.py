@@ -9,11 +9,8 @@ Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -91,20 +88,6 @@ def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[Imp
     if not relevant:
         raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {queries[0]}.")
     return [one for one in questions.values() if one.id in relevant or one.expected.refusal]
-
-
-def read_archive(content: bytes) -> dict[str, bytes]:
-    """The files of a ZIP archive by their paths; a corpus is left out. Raises: UnreadableTestSet."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = [
-                one for one in archive.infolist() if not one.is_dir() and one.filename.endswith((QUERIES, ".tsv"))
-            ]
-            if sum(one.file_size for one in members) > LARGEST_BYTES:
-                raise UnreadableTestSet(f"The archive unpacks to more than {LARGEST_BYTES // 2**20} MiB.")
-            return {one.filename: archive.read(one) for one in members}
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as error:
-        raise UnreadableTestSet(f"The file is not a ZIP archive that can be read: {error}.") from error
 
 
 def _name(files: Mapping[str, bytes], name: str) -> tuple[str, bytes] | None:

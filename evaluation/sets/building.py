@@ -1,14 +1,10 @@
-"""Sets made from canonical questions and from answers that did not help."""
+"""Questions made of answers that did not help, and the passages that questions expect."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
@@ -19,82 +15,10 @@ from retrieval.documents.drafts.editing import draft_of
 from retrieval.models import Chunk, Collection, Document
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    pass
 
 LONGEST_SLUG = 50
 REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no passage to find.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A canonical question, in the words of its first passage, and every passage that it is a question of."""
-
-    text: str
-    chunk_ids: list[int]
-
-
-def set_from_canonical_questions(
-    collection: Collection,
-    number: int,
-    *,
-    seed: int = 0,
-    name: str = "",
-    created_by: AbstractBaseUser | AnonymousUser | None = None,
-) -> EvaluationSet:
-    """A new set of ``number`` of the collection's canonical questions, or of all when it has fewer.
-
-    The same seed draws the same questions of the same passages, one of each passage. Passages that share a question are
-    all expected. Such questions are indexed with their own passages: they flatter every search, by words most of all.
-    Raises: EvaluationError when the collection has no canonical question, and for a draft's working copy.
-    """
-    require_in_service(collection)
-    drawn = _draw(collection, seed)[:number]
-    if not drawn:
-        raise EvaluationError(_t("The passages of %s have no canonical questions.") % collection)
-    chunks = Chunk.objects.prefetch_related("document").in_bulk([chunk for one in drawn for chunk in one.chunk_ids])
-    with transaction.atomic():
-        evaluation_set = EvaluationSet.objects.create(
-            slug=_free_slug(name or f"{collection.slug}-canonical"),
-            name=name or _t("%s: canonical questions") % collection,
-            description=_t(
-                "%(number)d canonical questions, drawn with seed %(seed)d. They are indexed with their own passages, "
-                "which flatters search, by words most of all: compare profiles with them, and trust no figure alone."
-            )
-            % {"number": len(drawn), "seed": seed},
-            collection=collection,
-            created_by_id=created_by.pk if created_by else None,
-        )
-        questions = EvaluationQuestion.objects.bulk_create(
-            EvaluationQuestion(evaluation_set=evaluation_set, text=one.text, origin=EvaluationQuestion.Origin.CANONICAL)
-            for one in drawn
-        )
-        ExpectedPassage.objects.bulk_create(
-            expected_of(question, chunks[chunk])
-            for question, one in zip(questions, drawn, strict=True)
-            for chunk in one.chunk_ids
-            # A passage that a worker replaced since it was drawn is left out.
-            if chunk in chunks
-        )
-    return evaluation_set
-
-
-def _draw(collection: Collection, seed: int) -> list[_Asked]:
-    """The collection's canonical questions, shuffled by the seed: first one of each passage."""
-    by_words: dict[str, _Asked] = {}
-    rows = (
-        Chunk.objects.filter(collection=collection)
-        .exclude(canonical_questions=[])
-        .values_list("pk", "content_hash", "canonical_questions")
-    )
-    order: dict[str, str] = {}
-    for pk, content_hash, questions in rows.order_by("document__source", "ordinal").iterator():
-        text = next((" ".join(question.split()) for question in questions if question.strip()), "")
-        if not text:
-            continue
-        words = text.casefold()
-        by_words.setdefault(words, _Asked(text, [])).chunk_ids.append(pk)
-        order.setdefault(words, hashlib.sha256(f"{seed}\x00{content_hash}\x00{words}".encode()).hexdigest())
-    return [by_words[words] for words in sorted(by_words, key=lambda words: order[words])]
 
 
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
@@ -190,10 +114,3 @@ def expected_of(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> E
         content_hash=chunk.content_hash,
         grade=grade,
     )
-
-
-def _free_slug(name: str) -> str:
-    """A short name that no set has, made of ``name``."""
-    start = slugify(name)[: LONGEST_SLUG - 5] or "set"
-    taken = set(EvaluationSet.objects.filter(slug__startswith=start).values_list("slug", flat=True))
-    return next(slug for slug in (start, *(f"{start}-{n}" for n in range(2, 10_000))) if slug not in taken)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
@@ -90,33 +89,14 @@ def _check_documents(questions: list[ImportedQuestion], collection: Collection) 
         )
 
 
-def as_json_lines(evaluation_set: EvaluationSet) -> Iterator[str]:
-    """A line for each question, with its expected passages; those of drafts are empty."""
-    for question in _questions(evaluation_set):
-        described: dict[str, Any] = {
-            "id": question.external_id or str(question.pk),
-            "question": question.text,
-            "expected_answer": question.expected_answer,
-            "expects_refusal": question.expects_refusal,
-            "must": question.must,
-            "must_not": question.must_not,
-            "max_chars": question.longest,
-            "origin": question.origin,
-            "expected": [
-                {"source": one.source, "grade": one.grade, "quote": one.quote}
-                for one in question.expected_passages.all()
-            ],
-        }
-        yield json.dumps(described, ensure_ascii=False) + "\n"
-
-
 def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
     """A heading, and a row for each expected passage; a draft has one row without any. Lists have a line an element.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
     yield _csv_row(COLUMNS)
-    for question in _questions(evaluation_set):
+    questions = evaluation_set.questions.prefetch_related("expected_passages").order_by("pk")
+    for question in questions.iterator(chunk_size=500):
         start = [
             question.external_id or str(question.pk), question.text, question.expected_answer,
             "yes" if question.expects_refusal else "no", "\n".join(question.must), "\n".join(question.must_not),
@@ -129,11 +109,7 @@ def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
             )
 
 
-def _csv_row(cells: Any) -> str:
+def _csv_row(cells: Sequence[str]) -> str:
     written = io.StringIO()
     csv.writer(written).writerow(cells)
     return written.getvalue()
-
-
-def _questions(evaluation_set: EvaluationSet) -> Iterator[EvaluationQuestion]:
-    return evaluation_set.questions.prefetch_related("expected_passages").order_by("pk").iterator(chunk_size=500)

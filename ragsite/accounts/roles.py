@@ -41,7 +41,6 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "evaluation.judgeusage": _READ,
         "evaluation.score": _READ,
         "evaluation.gatepolicy": _READ,
-        "evaluation.corpusalert": ("view", "change"),
         "evaluation.experiment": _READ,
     },
     "Auditors": {"*": _READ},

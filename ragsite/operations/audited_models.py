@@ -84,7 +84,7 @@ WATCHED = (
     Watched(
         "evaluation.GatePolicy",
         "gate",
-        values=("metric", "largest_loss", "required_for_publishing", "required_for_documents", "watches_corpus"),
+        values=("metric", "largest_loss", "required_for_publishing", "required_for_documents"),
     ),
     Watched("evaluation.Experiment", "experiment", values=("started_at", "ended_at")),
 )

@@ -18,7 +18,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
 from ragsite.operations.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
@@ -33,9 +32,6 @@ from retrieval.sources.states import count_states
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = latest_gauge(
     "ragsite_index_inconsistencies", "What the last index check found and is not repaired, by kind.", ["kind"]
-)
-ALERTS = latest_gauge(
-    "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."
 )
 JUDGEMENTS = latest_gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
 SOURCES = latest_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
@@ -106,7 +102,6 @@ def _count_rows() -> Finding:
         JUDGEMENTS.labels(judge=judge, status=status).set(number)
     for state, number in count_states().items():
         SOURCES.labels(state=state).set(number)
-    ALERTS.set(open_alerts().count())
     for node in nodes():
         NODE_UP.labels(node=node.name).set(node.is_reachable)
     for waiting in queues():

@@ -120,13 +120,12 @@ def test_answers_run(own_site: Site, page: Page, settings: LazySettings) -> None
 
 
 def test_draft(own_site: Site, page: Page) -> None:  # noqa: F811
-    from evaluation.models import GatePolicy
-    from evaluation.sets.building import set_from_canonical_questions
+    from evaluation.models import EvaluationSet, GatePolicy
     from retrieval.models import Collection, Document, Draft
 
     with own_site.data():
         parts = Collection.objects.get(slug="parts")
-        made = set_from_canonical_questions(parts, name="What customers ask", number=40)
+        made = EvaluationSet.objects.get(slug="demo-parts")
         policy = GatePolicy.objects.create(evaluation_set=made, required_for_documents=True)
     own_site.sign_in(page)
     page.set_viewport_size({"width": 1440, "height": 700})
@@ -149,7 +148,7 @@ def test_draft(own_site: Site, page: Page) -> None:  # noqa: F811
 def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazySettings) -> None:
     from django.contrib.auth.models import User
 
-    from evaluation.models.arms import Arm
+    from evaluation.arms import Arm
     from tests.support.experiments import simulate, started
 
     settings.EVALUATE_ANSWERS = False

@@ -1,4 +1,4 @@
-"""An administrator measures search: makes sets, runs them, turns a bad answer into a test case, and meets a gate."""
+"""An administrator measures search: runs sets, compares the runs, and meets a gate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
-from tests.browser.pages import ask, is_too_wide, violations
+from tests.browser.pages import is_too_wide, violations
 
-QUESTION = "Which seal kit fits the MX-9920-W?"
 NUMBER = 8
 # Where pictures of the pages are kept, when somebody wants to look at them.
 PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
@@ -49,7 +48,7 @@ def own_site(site: Site) -> Iterator[Site]:
 def library(own_site: Site) -> Iterator[int]:
     """A small collection, with as many documents as a set has questions; it is gone after the test."""
     from retrieval.documents import submission
-    from retrieval.models import Chunk, Collection, Document, Draft
+    from retrieval.models import Collection, Document, Draft
 
     with own_site.data():
         made = Collection.objects.create(slug="shelf", name="Shelf", visibility="public")
@@ -59,11 +58,6 @@ def library(own_site: Site) -> Iterator[int]:
             )
             submission.submit(made, f"{fruit}.md", text.encode(), enqueue=False)
     own_site.work()
-    with own_site.data():
-        for chunk in Chunk.objects.filter(document__collection=made).select_related("document"):
-            # As a curator may write them.
-            chunk.canonical_questions = [f"How do you prune the {chunk.document.title.lower()}?"]
-            chunk.save(update_fields=["canonical_questions"])
     yield made.pk
     with own_site.data():
         Draft.objects.all().delete()
@@ -71,31 +65,25 @@ def library(own_site: Site) -> Iterator[int]:
         Collection.objects.filter(slug__startswith="shelf").delete()
 
 
-def look_away(_page: Page, _name: str) -> None:
-    """Instead of `look`, for what another test looks at."""
+def add_set(own_site: Site, library: int, name: str) -> str:
+    """A set with a question to each document; returns its address."""
+    from retrieval.models import Collection, Document
+    from tests.support.evaluation_sets import set_of
+
+    with own_site.data():
+        titles = Document.objects.filter(collection=library).values_list("title", "source")
+        asked = {f"How do you prune the {title.lower()}?": source for title, source in titles}
+        made = set_of(Collection.objects.get(pk=library), name.lower(), asked)
+    return f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
 
 
-def make_set(own_site: Site, page: Page, library: int, name: str, look: Callable[[Page, str], None] = look_away) -> str:
-    """A set of canonical questions, made on the pages; returns its address."""
-    page.goto(f"{own_site.url}/admin/retrieval/collection/")
-    page.locator(f"input.action-select[value='{library}']").check()
-    page.select_option("select[name=action]", "make_set")
-    page.get_by_role("button", name=re.compile("Go|Run")).first.click()
-    expect(page.locator(".ragsite-announcement")).to_contain_text("indexed with their own passages")
-    page.fill("#id_number", str(NUMBER))
-    page.fill("#id_name", name)
-    look(page, "canonical")
-    page.get_by_role("button", name="Make a set of canonical questions").click()
-    expect(page.locator(".messagelist")).to_contain_text(f"{name} has {NUMBER} questions.")
-    return page.url
-
-
-def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
+def test_a_set_is_run_and_the_result_arrives_by_itself(
     own_site: Site, library: int, visitor: Callable[..., Page]
 ) -> None:
     page = visitor(**WIDE)
     own_site.sign_in(page)
-    address = make_set(own_site, page, library, "Canonical", look)
+    address = add_set(own_site, library, "Fruit")
+    page.goto(address)
     look(page, "set-empty")
     page.select_option("#id_profile", "built-in")
     expect(page.get_by_role("button", name="Run answers")).to_have_count(0)
@@ -108,7 +96,7 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
     run = page.url
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
-    expect(page.locator("figure#metrics")).to_contain_text("nDCG@10")
+    expect(page.locator("#run table")).to_contain_text("nDCG@10")
     look(page, "run")
     page.get_by_role("link", name="Explain").first.click()
     expect(page.locator(".ragsite-hits").first).to_be_visible()
@@ -163,7 +151,7 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
         expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
         expect(page.locator("#results tbody tr")).to_have_count(total)
         runs.append(page.url)
-    expect(page.locator("figure#metrics")).to_contain_text("agreement")
+    expect(page.locator("#run table")).to_contain_text("agreement")
     expect(page.locator("#results")).to_contain_text("<b>Three</b> euros.")
     expect(page.locator("#results .ragsite-unmet")).to_contain_text("missing: <b>three</b> euros|3 euros")
     right = page.locator("#results .ragsite-status-ready").count()
@@ -191,31 +179,6 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
     look(page, "question")
 
 
-def test_a_bad_answer_becomes_a_test_case(own_site: Site, page: Page) -> None:
-    from chat.models import Answer
-    from evaluation.models import EvaluationQuestion
-
-    own_site.sign_in(page)
-    ask(page, QUESTION)
-    with own_site.data():
-        answer = Answer.objects.filter(question=QUESTION).latest("created_at")
-    page.goto(f"{own_site.url}/admin/chat/answer/{answer.pk}/change/")
-    make = page.get_by_role("button", name="Make a test case")
-    expect(make).to_be_visible()
-    look(page, "answer")
-    make.click()
-    expect(page.locator(".messagelist")).to_contain_text("say below what it should have found")
-    page.fill("#passages", "seal kit")
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(page.locator(".ragsite-offers").last.locator("li").first).to_contain_text("seal", ignore_case=True)
-    page.get_by_role("button", name=re.compile("This passage answers it")).first.click()
-    expect(page.locator(".messagelist")).to_contain_text("Expected: a passage of")
-    expect(page.locator(".ragsite-offers .ragsite-status-ready").first).to_have_text("expected")
-    look(page, "test-case")
-    with own_site.data():
-        assert EvaluationQuestion.objects.measurable().filter(answer=answer).exists()
-
-
 def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
     own_site: Site, library: int, visitor: Callable[..., Page], complaints: Complaints
 ) -> None:
@@ -227,7 +190,7 @@ def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
     complaints.expected.append("409")
     page = visitor(**WIDE)
     own_site.sign_in(page)
-    make_set(own_site, page, library, "Gate")
+    add_set(own_site, library, "Gate")
     with own_site.data():
         # It finds nothing, because no passage reaches its threshold.
         version = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"))

@@ -9,8 +9,10 @@ from django.conf import LazySettings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from evaluation.models import Experiment, Exposure
-from evaluation.models.arms import Arm
+from chat.models import Answer
+from evaluation.arms import Arm
+from evaluation.experiments import arm_of
+from evaluation.models import Experiment
 from retrieval.models import SearchProfile
 from retrieval.search import profiles
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
@@ -62,9 +64,9 @@ def test_an_experiment_from_its_plan_to_its_winner(
     asker.goto(own_site.url)
     ask(asker, QUESTION)
     with own_site.data():
-        exposure = Exposure.objects.select_related("answer").get()
-        expected = treatment.pk if exposure.arm == "treatment" else control.pk
-        assert exposure.answer.profile_version_id == expected
+        answer = Answer.objects.select_related("conversation").latest("created_at")
+        is_treated = arm_of(Experiment.objects.get(), answer.conversation.subject) is Arm.TREATMENT
+        assert answer.profile_version_id == (treatment if is_treated else control).pk
         simulate(begin_long_ago(), 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
     page.reload()
     expect(page.locator(".experiment-verdict")).to_contain_text("The treatment is better")
@@ -76,8 +78,9 @@ def test_an_experiment_from_its_plan_to_its_winner(
         assert not is_too_wide(page)
     assert violations(page) == []
 
-    page.get_by_role("button", name=f"End and publish the winner, {treatment}").click()
-    expect(page.locator(".messagelist")).to_contain_text(f"Ended, and its winner published: {treatment}.")
+    page.get_by_role("button", name="End", exact=True).click()
+    page.get_by_role("button", name=f"Publish {treatment}").click()
+    expect(page.locator(".messagelist")).to_contain_text(f"In force: {treatment}.")
     expect(page.locator(".experiment-actions button")).to_have_count(0)
     with own_site.data():
         assert profiles.published_version() == treatment

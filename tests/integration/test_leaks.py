@@ -21,7 +21,6 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from chat.models import Answer, ApprovedAnswer, Conversation, QuestionBudget
 from evaluation.models import (
-    CorpusAlert,
     EvaluationQuestion,
     EvaluationRun,
     EvaluationSet,
@@ -263,7 +262,6 @@ RULES: dict[str, Rule] = {
     "admin:evaluation_dashboard_gaps": either(
         get("admin:evaluation_dashboard_gaps"), get("admin:evaluation_dashboard_gaps", collection=World.slug)
     ),
-    "admin:evaluation_dashboard_documents": get("admin:evaluation_dashboard_documents"),
     "admin:evaluation_gatepolicy_check": get(
         "admin:evaluation_gatepolicy_check", of(GatePolicy), of(SearchProfileVersion)
     ),
@@ -277,7 +275,6 @@ RULES: dict[str, Rule] = {
     "admin:evaluation_evaluationrun_compare": get(
         "admin:evaluation_evaluationrun_compare", of(EvaluationRun), of(EvaluationRun)
     ),
-    "admin:evaluation_evaluationset_canonical": get("admin:evaluation_evaluationset_canonical"),
     "admin:evaluation_evaluationset_import": get("admin:evaluation_evaluationset_import"),
     "admin:why": either(
         get("admin:why", document=DOCUMENT, account="bob"), get("admin:why", answer=answer, account="")
@@ -287,11 +284,7 @@ RULES: dict[str, Rule] = {
     ),
     "admin:evaluation_make_case": post("admin:evaluation_make_case", answer=lambda world: str(answer(world))),
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", of(EvaluationSet), kind="x"),
-    "admin:evaluation_evaluationset_export": get(
-        "admin:evaluation_evaluationset_export",
-        of(EvaluationSet),
-        lambda world: world.chance.choice(["csv", "jsonl"]),
-    ),
+    "admin:evaluation_evaluationset_export": get("admin:evaluation_evaluationset_export", of(EvaluationSet)),
 }
 # The five pages that the admin makes of each model.
 MODELS: dict[str, Any] = {
@@ -301,7 +294,6 @@ MODELS: dict[str, Any] = {
     "chat_approvedanswer": ApprovedAnswer,
     "chat_conversation": Conversation,
     "chat_questionbudget": QuestionBudget,
-    "evaluation_corpusalert": CorpusAlert,
     "evaluation_evaluationquestion": EvaluationQuestion,
     "evaluation_evaluationrun": EvaluationRun,
     "evaluation_evaluationset": EvaluationSet,
@@ -340,7 +332,6 @@ NO_DOCUMENTS = {
     "admin:retrieval_searchprofile_publish": "a button about profiles; objections name sets alone",
     "admin:evaluation_experiment_start": "a button about profiles",
     "admin:evaluation_experiment_end": "a button about profiles",
-    "admin:evaluation_experiment_publish": "a button about profiles",
     "account_login": "the form to sign in",
     "account_logout": "signs out",
     "account_signup": "the form to sign up",

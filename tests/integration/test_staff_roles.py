@@ -171,7 +171,7 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
         Collection.objects.create(slug="chest", name="Chest", visibility=Visibility.GRANTED)
         vault.collection.delete()
     client = signed_in(curator)
-    dashboard = [reverse(f"admin:evaluation_dashboard_{page}") for page in ("changelist", "answers", "documents")]
+    dashboard = [reverse(f"admin:evaluation_dashboard_{page}") for page in ("changelist", "answers")]
     lists = [
         reverse(f"admin:{name}_changelist") for name in ("chat_answer", "chat_conversation", "evaluation_judgement")
     ]

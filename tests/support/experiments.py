@@ -14,11 +14,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
-from chat.signals import answer_completed
-from evaluation.experiments import exposures, lifecycle
-from evaluation.experiments.exposures import arm_of
+from evaluation import experiments
+from evaluation.arms import Arm
+from evaluation.experiments import arm_of
 from evaluation.models import Experiment
-from evaluation.models.arms import Arm
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.search import profiles
 
@@ -50,7 +49,7 @@ def draft(**changed: Any) -> Experiment:
 
 def started(started_by: User, **changed: Any) -> Experiment:
     """A running experiment that began long ago."""
-    experiment = lifecycle.start(draft(**changed), started_by)
+    experiment = experiments.start(draft(**changed), started_by)
     Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
     experiment.refresh_from_db()
     return experiment
@@ -66,22 +65,16 @@ def answered(
     *,
     at: datetime | None = None,
     helpful: bool | None = None,
-    tell: bool = True,
     **changed: Any,
 ) -> Answer:
-    """An answer as the chat leaves it for this visitor of the experiment; whoever listens is told, if asked to."""
+    """An answer as the chat leaves it for this visitor of the experiment."""
     answer = _answer(experiment, conversation, at or timezone.now() - LONG_AGO + timedelta(hours=1), **changed)
     _save([answer], {} if helpful is None else {answer.pk: helpful})
-    if tell:
-        answer_completed.send(Answer, answer=answer)
     return answer
 
 
 def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float], *, seed: int = 1) -> None:
-    """Visitors who come one after the other, ask one to three questions each, and rate every answer.
-
-    Their answers are recorded together, as those are whose process died right after them.
-    """
+    """Visitors who come one after the other, ask one to three questions each, and rate every answer."""
     random = np.random.default_rng(seed)
     began = timezone.now() - LONG_AGO + timedelta(hours=1)
     conversations = Conversation.objects.bulk_create(
@@ -97,9 +90,6 @@ def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float]
             if arm is not None:
                 ratings[answers[-1].pk] = bool(random.random() < rate(arm))
     _save(answers, ratings)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(exposures, "SWEPT_BACK", 2 * LONG_AGO)
-        exposures.sweep()
 
 
 def _answer(experiment: Experiment, conversation: Conversation, at: datetime, **changed: Any) -> Answer:

@@ -13,8 +13,7 @@ from django.core.management.base import CommandError
 from bench.arguments import positive
 from bench.reporting import replace_section, table
 from bench.speed.dashboard import DashboardRun, run
-from bench.speed.synthetic_answer_rows import remove
-from bench.speed.synthetic_answers import load
+from bench.speed.synthetic_answers import load, remove
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar

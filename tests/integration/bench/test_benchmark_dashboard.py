@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from io import StringIO
 from pathlib import Path
@@ -12,13 +11,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from bench.speed import dashboard, synthetic_answers
-from bench.speed.synthetic_answer_rows import SLUG
+from bench.speed.synthetic_answers import SLUG
 from chat.models import Answer, Conversation, Feedback
 from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.scope import scope
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.experiments.report import report
-from evaluation.models import Experiment, Exposure, Score
+from evaluation.experiments import report
+from evaluation.models import Experiment, Score
 from retrieval.models import Collection, Document, SearchProfile
 from tests.support.judged_answers import completed_answer
 
@@ -43,30 +42,27 @@ def test_everything_is_timed_and_nothing_is_left(tmp_path: Path) -> None:
     assert timed["page", "dashboard, 90 days"] > timed["part of the dashboard", "what came of the questions"]
     assert "| page | experiment |" in page.read_text()
     assert [answer.pk for answer in Answer.objects.all()] == [kept.pk]
-    for model in (Collection, Document, Experiment, Exposure, Feedback, Score, SearchProfile):
+    for model in (Collection, Document, Experiment, Feedback, Score, SearchProfile):
         assert not model.objects.exists(), model
     assert Conversation.objects.count() == 1
 
 
-def test_made_up_answers_are_as_many_as_were_asked_for_and_the_same_each_time() -> None:
+def test_made_up_answers_are_as_many_as_were_asked_for() -> None:
     first = synthetic_answers.load(300, quiet)
     days, total = activity(scope(90))
-    assert total.asked == Answer.objects.count() == Exposure.objects.count() == 300
+    assert total.asked == Answer.objects.count() == 300
     assert sum(day.asked for day in days.values()) == 300
     assert len([day for day in days.values() if day.asked]) > 60
     assert min(total.refused, total.failed, total.stopped, total.degraded, total.helpful, total.unhelpful) > 0
     assert 0 < activity(scope(90, first.collection))[1].asked < 300
     assert {found.judge for found in distributions(scope(90))} == {"offline", "model"}
     assert Score.objects.filter(score=None).exists()
-    assert Answer.objects.filter(repeats__isnull=False).exists()
     assert Answer.objects.filter(completed_at__gt=timezone.now()).count() == 0
     arms = report(first.experiment).arms
     assert sum(arm.visitors + arm.observed for arm in arms) == 150
     assert all(50 < arm.visitors + arm.observed < 100 for arm in arms)
-    scores = list(Score.objects.order_by("pk").values_list("metric", "score"))
     synthetic_answers.load(300, quiet)
-    assert list(Score.objects.order_by("pk").values_list("metric", "score")) == scores
-    assert dataclasses.astuple(activity(scope(90))[1]) == dataclasses.astuple(total)
+    assert Answer.objects.count() == 300
     assert Collection.objects.filter(slug=SLUG).count() == 1
 
 

@@ -99,7 +99,7 @@ def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
     assert "wrong" in verdict_badge(rows[0][0])
     assert all("right" in verdict_badge(result) for result, _explanation in rows[1:])
     page = response.content.decode()
-    assert "cited (3 of 4)" in page
+    assert ("expectations met", "–", "0 / 4") in response.context["metrics"]
     assert "Wrong only (1)" in page
     assert "data-live" not in page
     assert "style=" not in page
@@ -236,10 +236,6 @@ def test_a_set_of_answers_goes_into_files_and_comes_from_them(library) -> None:
         b'{"_id": "q3", "text": "And when?", "must": ["9 am|nine", "daily"], "must_not": ["never"], "max_chars": 80}\n'
     )
     made = importing.import_beir({"queries.jsonl": queries}, library, slug="mine")
-    first, second, third = map(json.loads, importing.as_json_lines(made))
-    assert (first["expected_answer"], first["expects_refusal"]) == ("3450 grams", False)
-    assert (second["expected_answer"], second["expects_refusal"]) == ("", True)
-    assert (third["must"], third["must_not"], third["max_chars"]) == (["9 am|nine", "daily"], ["never"], 80)
     _, of_first, of_second, of_third = importing.as_csv(made)
     assert "3450 grams,no,,,,imported" in of_first
     assert "Who won?,,yes,,,,imported" in of_second
@@ -255,13 +251,13 @@ def test_the_command_runs_a_set_now(answers, capsys) -> None:
     told = json.loads(capsys.readouterr().out)
     run = EvaluationRun.objects.get()
     assert (told["run"], told["set"], told["kind"], told["profile"]) == (run.pk, "answers", "answers", "built-in")
-    assert told["metrics"]["cited"]["questions"] == 3
+    assert told["metrics"]["agreement"]["questions"] == 4
     assert told["metrics"]["agreement"]["mean"] == pytest.approx(run.summary["metrics"]["agreement"]["mean"], abs=1e-4)
     assert run.enqueued_at is None, "no worker was told"
     call_command("evaluate_set", "answers", "--kind", "answers", "--profile", "built-in")
     out = capsys.readouterr().out
     assert "Answers: 4 questions, built-in" in out
-    assert "of 3" in out
+    assert "of 4" in out
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from evaluation.dashboard.scope import (
     UNANSWERED,
     UNHELPFUL,
     AnswerSelection,
-    documents_never_cited,
     low_scores,
     rated_answers,
     scope,
@@ -174,21 +173,11 @@ def test_scores_are_distributed_by_metric_and_judge():
     for value in (0.0, 0.099, 0.1, 0.95, 1.0, None):
         score(value)
     score(0.5, judge="model", metric="faithfulness")
-    score(0.5, metric="refusal")
     faithfulness = distributions(scope())[1]
     (groundedness, _) = distributions(scope())
     assert groundedness.counts == (2, 1, 0, 0, 0, 0, 0, 0, 0, 2)
     assert (groundedness.errors, groundedness.measured, groundedness.threshold) == (1, 5, 0.5)
     assert (faithfulness.metric, faithfulness.judge, faithfulness.counts[5]) == ("faithfulness", "model", 1)
-
-
-def test_a_bin_leads_to_as_many_answers_as_it_counts():
-    for value in (0.0, 0.1, 0.1, 0.7, 0.7, 0.7, 0.95, 1.0):
-        score(value)
-    (found,) = distributions(scope())
-    for number, count in enumerate(found.counts):
-        wanted = selection_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
-        assert low_scores(scope(), wanted).count() == count
 
 
 def test_scores_of_a_collection_and_of_the_period(collection):
@@ -261,7 +250,7 @@ def test_the_worst_answers_come_first():
     assert list(rated_answers(scope(), UNANSWERED)) == [refused]
 
 
-@pytest.mark.parametrize("asked", [{}, {"kind": "nonsense"}, {"kind": "groundedness", "low": "nan", "high": "x"}])
+@pytest.mark.parametrize("asked", [{}, {"kind": "nonsense"}, {"kind": "groundedness", "judge": "x"}])
 def test_lists_that_there_are_not_are_the_default(asked):
     wanted = selection_of(asked)
     assert wanted == (AnswerSelection("groundedness") if asked.get("kind") == "groundedness" else AnswerSelection())
@@ -280,19 +269,6 @@ def test_the_worst_answers_are_the_disliked_the_refused_and_the_unsupported(admi
     worst = page_of(admin, HOME).split('id="worst"')[1].split("</section>")[0]
     places = [worst.index(one) for one in ("What is disliked?", "What is refused?", "What is unsupported?")]
     assert places == sorted(places)
-
-
-def test_documents_that_no_answer_ever_cited(collection, other):
-    cited, late, early = (document(collection, name) for name in ("cited", "late", "early"))
-    elsewhere = document(other, "elsewhere")
-    document(collection, "unread", chunk_count=0)
-    Document.objects.filter(pk=early.pk).update(created_at=timezone.now() - timedelta(days=9))
-    Citation.objects.create(
-        answer=answer(timedelta(days=200)), marker=1, marker_start=0, marker_end=3, document=cited, document_title="",
-        quote="", start=0, end=0,
-    )  # fmt: skip
-    assert list(documents_never_cited(scope(7, collection))) == [early, late]
-    assert list(documents_never_cited(scope(7))) == [early, late, elsewhere]
 
 
 # Gaps -----------------------------------------------------------------------------------------------------------------
@@ -410,7 +386,7 @@ def test_the_dashboard_shows_every_figure_and_escapes_every_text(admin, collecti
     assert page.count("chart-drawing") >= 6
     assert EVIL not in page
     assert "50 %" in page
-    for said in ("Questions a day", "Helpful rate", "Refusals", "Degraded searches", "Groundedness (rules)", "Leaflet"):
+    for said in ("Questions a day", "Helpful rate", "Refusals", "Degraded searches", "Groundedness (rules)"):
         assert said in page
     assert "1 score is missing" not in page  # citation support is not drawn
 
@@ -427,7 +403,7 @@ def test_an_empty_site_says_that_nothing_is_known(admin):
 def test_every_link_leads_somewhere(admin, collection):
     full_site(collection)
     pages = [page_of(admin, HOME, collection=slug) for slug in ("", "library")]
-    pages += [page_of(admin, f"{HOME}{name}/") for name in ("answers", "gaps", "documents")]
+    pages += [page_of(admin, f"{HOME}{name}/") for name in ("answers", "gaps")]
     links = {link for page in pages for link in links_of(page) if link.startswith(("/admin/chat", HOME, "/answers"))}
     assert len(links) > 30
     for link in links:
@@ -481,13 +457,12 @@ def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
     staff = User.objects.create_user("clerk", password="x", is_staff=True)
     client.force_login(staff)
     assert "evaluation/dashboard/" not in page_of(client, "/admin/")
-    for name in ("", "answers/", "gaps/", "documents/"):
+    for name in ("", "answers/", "gaps/"):
         assert client.get(f"{HOME}{name}").status_code == 403
     staff.user_permissions.add(Permission.objects.get(codename="view_answer"))
     assert HOME in page_of(client, "/admin/")
     page = page_of(client, HOME)
     assert "/admin/retrieval/document/" not in page
-    assert client.get(f"{HOME}documents/").status_code == 403
     client.force_login(User.objects.create_user("reader", password="x"))
     assert client.get(HOME).status_code == 302
 
@@ -542,6 +517,6 @@ def test_who_may_not_make_test_cases_sees_no_button(client, collection):
 
 
 def test_another_period_of_the_same_list(admin):
-    page = page_of(admin, f"{HOME}answers/", kind="groundedness", low="0.1", high="0.2", days=7)
-    for name, value in {"kind": "groundedness", "low": "0.1", "high": "0.2"}.items():
+    page = page_of(admin, f"{HOME}answers/", kind="groundedness", judge="offline", days=7)
+    for name, value in {"kind": "groundedness", "judge": "offline"}.items():
         assert f'<input type="hidden" name="{name}" value="{value}">' in page

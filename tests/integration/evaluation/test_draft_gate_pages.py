@@ -14,14 +14,13 @@ from django.urls import reverse
 from chat.models import Answer, Feedback
 from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
-from evaluation.dashboard.scope import documents_never_cited, scope, scope_of
-from evaluation.exceptions import EvaluationError
+from evaluation.dashboard.scope import scope, scope_of
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import queue, run_execution
 from evaluation.runs.results import measure_of
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
-from retrieval.models import Chunk, Collection, Document, Draft
+from retrieval.models import Collection, Document, Draft
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.judged_answers import completed_answer
@@ -220,7 +219,7 @@ def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft,
 
 
 def test_no_set_is_made_for_a_working_copy(admin, library, working_copy, tmp_path: Path) -> None:
-    for address in (f"{SETS}add/", f"{SETS}canonical/", f"{SETS}import/"):
+    for address in (f"{SETS}add/", f"{SETS}import/"):
         page = html(admin.get(address))
         assert f'<option value="{library.pk}">' in page, address
         assert f'<option value="{working_copy.pk}">' not in page, address
@@ -230,9 +229,6 @@ def test_no_set_is_made_for_a_working_copy(admin, library, working_copy, tmp_pat
     told = "is a draft: make the set for Library, and run it on the draft"
     with pytest.raises(CommandError, match=told):
         call_command("import_evaluation_set", str(tmp_path), "--collection", working_copy.slug, "--slug", "mine")
-    Chunk.objects.update(canonical_questions=["What is it?"])
-    with pytest.raises(EvaluationError, match=told):
-        building.set_from_canonical_questions(working_copy, 5)
     assert not EvaluationSet.objects.exists()
     call_command("import_evaluation_set", str(tmp_path), "--collection", library.slug, "--slug", "mine")
     assert EvaluationSet.objects.get().collection == library
@@ -260,7 +256,6 @@ def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library
 
 
 def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy) -> None:
-    assert list(documents_never_cited(scope())) == list(library.documents.order_by("created_at", "pk"))
     assert scope_of({"collection": working_copy.slug}, admin_user).collection is None
     assert scope_of({"collection": library.slug}, admin_user).collection == library
     shown = admin.get("/admin/evaluation/dashboard/")

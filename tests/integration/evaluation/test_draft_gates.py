@@ -13,7 +13,7 @@ from django.utils import timezone
 from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
-from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
+from evaluation.models import EvaluationRun, GatePolicy
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare
 from retrieval.documents import submission
@@ -83,9 +83,9 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert objection.reason.startswith("Library: Library (draft) and Library have not both")
     assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/"
     requested = gates.request_runs(policy, draft)
-    assert [(run.draft, run.profile_name, run.trigger) for run in requested] == [
-        (draft, "default v1", "gate"),
-        (None, "default v1", "gate"),
+    assert [(run.draft, run.profile_name) for run in requested] == [
+        (draft, "default v1"),
+        (None, "default v1"),
     ]
     assert gates.check(policy, draft).verdict is Verdict.RUNNING
     assert only_objection(draft) == "Library: Library (draft) is being measured."
@@ -293,35 +293,6 @@ def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(eval
     run = measured(evaluation_set, draft)
     assert (run.status, run.is_reliable) == ("done", False)
     assert "documents changed while it ran" in run.unreliable_reason
-
-
-def test_a_draft_raises_no_alert_and_hides_none(policy, draft, library, evaluation_set) -> None:
-    GatePolicy.objects.update(watches_corpus=True)
-    assert gates.watch() == 1
-    measure_all()
-    without_the_answers(draft)
-    of_draft = measured(evaluation_set, draft)
-    assert of_draft.is_reliable
-    assert not CorpusAlert.objects.exists()
-    assert gates.examine(of_draft) is None
-    assert gates.watch() == 0, "the documents in service are as they were"
-    # What readers find becomes worse: told, though the newest run on other documents is as bad.
-    for document in list(library.documents.all()):
-        document.delete()
-    assert gates.watch() == 1
-    waiting = queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
-    assert gates.watch() == 0
-    waiting.delete()
-    measure_all()
-    alert = CorpusAlert.objects.get()
-    assert (alert.run.draft, alert.baseline.draft, alert.difference) == (None, None, -1)
-
-
-def test_a_waiting_run_of_a_draft_does_not_keep_the_watch_from_asking(policy, draft, evaluation_set) -> None:
-    GatePolicy.objects.update(watches_corpus=True)
-    queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
-    assert gates.watch() == 1
-    assert EvaluationRun.objects.filter(draft=None, trigger="corpus").count() == 1
 
 
 # The command ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
+from evaluation.arms import Arm
 from evaluation.models import Experiment
-from evaluation.models.arms import Arm
 from retrieval.gates import Objection
 from retrieval.search import profiles
 from tests.support.experiments import draft, simulate, started, versions
@@ -119,78 +119,40 @@ def test_a_second_start_is_refused_with_a_sentence(admin, admin_user):
     assert messages(response) == ["“More passages” is running: end it first."]
 
 
-def test_a_known_effect_is_found_on_the_page_and_published_in_one_click(admin, admin_user):
+def test_a_known_effect_is_found_on_the_page_and_its_winner_published(admin, admin_user):
     experiment = started(admin_user)
     simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
     text = page(admin, experiment)
     assert "The treatment is better: helpful rate, of the answers that were rated +" in text
     assert "watched" in text
-    assert f"End and publish the winner, {experiment.treatment}" in text
-    response = admin.post(address(experiment, "publish"), follow=True)
-    assert messages(response) == [f"Ended, and its winner published: {experiment.treatment}."]
+    publish = reverse("admin:retrieval_searchprofile_publish", args=[experiment.treatment_id])
+    assert f'action="{publish}"' not in text
+    response = admin.post(address(experiment, "end"), follow=True)
+    assert messages(response)[0].startswith("Ended. The treatment is better")
+    assert f'action="{publish}"' in page(admin, experiment)
+    admin.post(publish)
     assert profiles.published_version() == experiment.treatment
     text = page(admin, experiment)
-    assert "Winner published" in text
     assert "<button" not in text.split('aria-labelledby="experiment-result"')[1].split("</section>")[0]
-    history = admin.get(address(experiment, "history")).content.decode()
-    assert "its winner published" in history
+    assert "The treatment is better" in admin.get(address(experiment, "history")).content.decode()
+
+
+def test_a_control_that_wins_is_put_back(admin, admin_user):
+    experiment = started(admin_user, control=None, treatment=versions()[1])
+    simulate(experiment, 300, lambda arm: 0.3 if arm is Arm.TREATMENT else 0.85)
+    admin.post(address(experiment, "end"))
+    assert "Back to the built-in profile" in page(admin, experiment)
 
 
 def test_without_an_effect_the_page_finds_none_and_offers_no_winner(admin, admin_user):
     experiment = started(admin_user)
     simulate(experiment, 260, lambda arm: 0.6)
-    text = page(admin, experiment)
-    assert "No decision yet" in text
-    assert "publish the winner" not in text
-    response = admin.post(address(experiment, "publish"), follow=True)
-    assert messages(response) == ["Neither profile has won, so there is none to publish."]
+    assert "No decision yet" in page(admin, experiment)
     admin.post(address(experiment, "end"))
     experiment.refresh_from_db()
     assert experiment.state == "ended"
     assert experiment.conclusion.startswith("No difference was found")
-
-
-def test_objections_of_a_gate_are_shown_and_can_be_overridden_with_a_reason(admin, admin_user, monkeypatch):
-    experiment = started(admin_user)
-    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.3)
-    objection = Objection(f"Not measured {EVIL}", "/admin/")
-    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [objection]])
-    response = admin.post(address(experiment, "publish"), follow=True)
-    text = response.content.decode()
-    assert "Not published, and not ended: there are objections." in messages(response)
-    assert "Not measured &lt;script&gt;" in text
-    assert EVIL not in text
-    assert 'name="override"' in text
-    experiment.refresh_from_db()
-    assert experiment.state == "running"
-    admin.post(address(experiment, "publish"), {"override": "Visitors have spoken."})
-    assert profiles.published_version() == experiment.treatment
-    assert "Visitors have spoken." in admin.get(address(experiment, "history")).content.decode()
-
-
-def test_objections_are_overridden_by_nobody_without_the_permission(client, admin_user, monkeypatch):
-    experiment = started(admin_user)
-    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.3)
-    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [Objection("Not measured.")]])
-    sign_in_with(client, ["change_experiment", "change_searchprofile"])
-    text = client.post(address(experiment, "publish"), {"override": "I like it."}, follow=True).content.decode()
-    assert "Not measured." in text
-    assert 'name="override"' not in text
-    assert profiles.published_version() is None
-
-
-def test_a_built_in_winner_that_is_another_one_by_now_is_not_put_in_force(admin, admin_user, settings):
-    control, treatment = versions()
-    profiles.publish(control)
-    experiment = started(admin_user, control=None, treatment=treatment)
-    simulate(experiment, 300, lambda arm: 0.3 if arm is Arm.TREATMENT else 0.85)
-    settings.RETRIEVAL_TOP_K += 1
-    response = admin.post(address(experiment, "publish"), follow=True)
-    assert "The built-in profile is not the one that won" in messages(response)[0]
-    assert profiles.published_version() == control
-    settings.RETRIEVAL_TOP_K -= 1
-    admin.post(address(experiment, "publish"))
-    assert profiles.published_version() is None
+    assert "searchprofile" not in page(admin, experiment).split('id="experiment-result"')[1].split("</section>")[0]
 
 
 def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch):
@@ -203,20 +165,18 @@ def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("codenames", "may_look", "may_steer", "may_publish"),
+    ("codenames", "may_look", "may_steer"),
     [
-        (["view_experiment"], True, False, False),
-        (["change_experiment"], True, True, False),
-        (["change_experiment", "change_searchprofile"], True, True, True),
-        (["view_answer"], False, False, False),
+        (["view_experiment"], True, False),
+        (["change_experiment"], True, True),
+        (["view_answer"], False, False),
     ],
 )
-def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, may_look, may_steer, may_publish):
+def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, may_look, may_steer):
     experiment = started(admin_user)
     sign_in_with(client, codenames)
     assert (client.get(address(experiment)).status_code == 200) is may_look
     assert client.get(address(experiment, "end")).status_code == (405 if may_steer else 403)
-    assert (client.post(address(experiment, "publish")).status_code == 302) is may_publish
     assert (client.post(address(experiment, "end")).status_code == 302) is may_steer
 
 

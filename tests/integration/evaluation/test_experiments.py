@@ -1,4 +1,4 @@
-"""An experiment from its start to its publication, on a real database."""
+"""An experiment from its start to its end, on a real database."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from chat.models import Answer, Feedback
+from chat.answering.approved_answers import NAME as APPROVED
+from chat.models import Answer, Conversation, Feedback
 from chat.streaming import asking, streams
-from evaluation.experiments import exposures, lifecycle
-from evaluation.experiments.exposures import arm_of, choose
-from evaluation.experiments.lifecycle import ExperimentRefused
-from evaluation.experiments.report import ExperimentVerdict, report, sentence
-from evaluation.models import Experiment, ExperimentIsFixed, Exposure
-from evaluation.models.arms import Arm
-from retrieval.gates import Objection, PublicationRefused
+from evaluation import experiments
+from evaluation.arms import Arm
+from evaluation.experiments import ExperimentRefused, ExperimentVerdict, arm_of, choose, report, sentence
+from evaluation.models import Experiment
 from retrieval.search import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
 
@@ -51,32 +49,20 @@ def conversations(experiment, arm, number=1):
 # Before and at the start ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("field", ["metric", "traffic_share", "salt"])
-def test_what_matters_cannot_be_changed_after_the_start(boss, field):
-    experiment = started(boss)
-    changed = {"metric": "refusal", "traffic_share": 0.6, "salt": "x"}
-    setattr(experiment, field, changed[field])
-    with pytest.raises(ExperimentIsFixed):
-        experiment.save()
-    experiment.refresh_from_db()
-    experiment.hypothesis = "A remark."
-    experiment.save()
-
-
 def test_one_runs_at_a_time(boss):
     started(boss)
     with pytest.raises(ExperimentRefused, match="“More passages” is running"):
-        lifecycle.start(draft(name="Another"), boss)
+        experiments.start(draft(name="Another"), boss)
     with pytest.raises(IntegrityError), transaction.atomic():
         Experiment.objects.filter(name="Another").update(state="running", started_at=timezone.now())
     with pytest.raises(ExperimentRefused, match="started before"):
-        lifecycle.start(Experiment.objects.get(name="More passages"), boss)
+        experiments.start(Experiment.objects.get(name="More passages"), boss)
 
 
 def test_arms_must_differ(boss):
     control, _ = versions()
     with pytest.raises(ExperimentRefused, match="same settings"):
-        lifecycle.start(draft(control=control, treatment=control), boss)
+        experiments.start(draft(control=control, treatment=control), boss)
 
 
 def test_a_version_in_an_experiment_cannot_be_deleted():
@@ -95,7 +81,7 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     assert profiles.profile_for(treated.subject).settings.top_k == 5
     assert profiles.profile_for(controlled.subject).version_id == experiment.control_id
     assert profiles.profile_for("").name == profiles.BUILT_IN, "without cookies nobody takes part"
-    lifecycle.end(experiment, boss)
+    experiments.end(experiment, boss)
     assert profiles.profile_for(treated.subject).name == profiles.BUILT_IN
 
 
@@ -128,49 +114,6 @@ def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplo
     assert "could not be chosen" in caplog.text
 
 
-# Exposures -----------------------------------------------------------------------------------------------------------
-
-
-def test_each_answer_is_exposed_once(boss):
-    experiment = started(boss)
-    answer = answered(experiment, visitor(1))
-    exposures.record(answer)
-    assert exposures.sweep() == 0
-    (exposure,) = Exposure.objects.all()
-    assert (exposure.answer, exposure.experiment) == (answer, experiment)
-    assert Arm(exposure.arm) is arm_of(experiment, answer.conversation.subject)
-    assert answer.conversation.visitor not in exposure.subject
-
-
-def test_answers_outside_the_experiment_are_not_exposed(boss):
-    experiment = started(boss, traffic_share=0.5)
-    (inside,), (outside,) = conversations(experiment, Arm.CONTROL), conversations(experiment, None)
-    answered(experiment, outside)
-    answered(experiment, inside, at=experiment.started_at - timedelta(seconds=1))
-    answered(experiment, inside, method="rrf")
-    answered(experiment, inside, search_method="")
-    nobody = visitor(1)
-    nobody.visitor = ""
-    nobody.save()
-    answered(experiment, nobody)
-    ended = lifecycle.end(experiment, boss)
-    answered(experiment, inside, at=ended.ended_at + timedelta(seconds=1))
-    assert Exposure.objects.count() == 0
-
-
-def test_the_sweeper_records_what_was_forgotten_and_what_failed(boss):
-    experiment = started(boss)
-    now = timezone.now()
-    forgotten = answered(experiment, visitor(1), at=now - timedelta(hours=2), tell=False)
-    failed = answered(
-        experiment, visitor(2), at=now - timedelta(hours=2), tell=False, status="failed", search_method=""
-    )
-    answered(experiment, visitor(3), at=now - timedelta(hours=2), tell=False, status="generating")
-    assert exposures.sweep() == 2
-    assert set(Exposure.objects.values_list("answer", flat=True)) == {forgotten.pk, failed.pk}
-    assert exposures.sweep() == 0
-
-
 # The report ----------------------------------------------------------------------------------------------------------
 
 
@@ -182,22 +125,40 @@ def compared(experiment):
             one.control.visitors + one.treatment.visitors,
             sum(arm.visitors * arm.mean for arm in (one.control, one.treatment) if arm.visitors),
         )
-        for one in (summary.primary, *summary.watched)
+        for one in (summary.primary, summary.watched)
     }
+
+
+def test_answers_outside_the_experiment_do_not_count(boss):
+    experiment = started(boss, traffic_share=0.5)
+    (inside,), (outside,) = conversations(experiment, Arm.CONTROL), conversations(experiment, None)
+    answered(experiment, outside)
+    answered(experiment, inside, at=experiment.started_at - timedelta(seconds=1))
+    answered(experiment, inside, method="rrf")
+    answered(experiment, inside, search_method="")
+    answered(experiment, inside, search_method=APPROVED)
+    answered(experiment, inside, status="generating")
+    answered(experiment, Conversation.objects.create(visitor=""))
+    ended = experiments.end(experiment, boss)
+    answered(experiment, inside, at=ended.ended_at + timedelta(seconds=1))
+    assert [arm.visitors + arm.observed for arm in report(ended).arms] == [0, 0]
+    answered(experiment, inside)
+    assert [arm.visitors for arm in report(ended).arms] == [1, 0]
 
 
 def test_a_visitor_is_one_number_whatever_the_number_of_answers(boss):
     experiment = started(boss)
-    conversation = visitor(1)
+    conversation, account = visitor(1), User.objects.create_user("reader")
     for helpful in (True, True, True, False, None):
         answered(experiment, conversation, helpful=helpful)
     answered(experiment, visitor(2), helpful=False, refused=True)
     answered(experiment, visitor(3), status="failed", search_method="")
-    exposures.sweep()
-    with_failed = compared(experiment)
-    assert sum(size.visitors for size in report(experiment).arms) == 3
-    assert sorted(size.answers for size in report(experiment).arms)[-1] >= 5
-    assert with_failed == {"helpful": (2, 0.75), "refusal": (2, 1.0), "failure": (3, 1.0)}
+    # An account is one visitor in all of its conversations.
+    for _ in range(2):
+        answered(experiment, Conversation.objects.create(owner=account), helpful=True)
+    assert sum(size.visitors for size in report(experiment).arms) == 4
+    assert sum(size.answers for size in report(experiment).arms) == 9
+    assert compared(experiment) == {"helpful": (3, 1.75), "refusal": (3, 1.0)}
 
 
 def test_only_the_time_of_observation_counts_and_only_once_it_is_over(boss):
@@ -229,16 +190,18 @@ def test_a_known_effect_is_found_and_no_other(boss, metric, rates, verdict, begi
     experiment = started(boss, metric=metric)
     simulate(experiment, 320, lambda arm: rates[arm is Arm.TREATMENT])
     if metric == "refusal":
-        treated = Exposure.objects.filter(arm="treatment").values("answer")
+        treated = [
+            answer.pk
+            for answer in Answer.objects.select_related("conversation")
+            if arm_of(experiment, answer.conversation.subject) is Arm.TREATMENT
+        ]
         Answer.objects.filter(pk__in=treated).update(refused=True)
     told = report(experiment)
     assert told.verdict is verdict
     assert sentence(told).startswith(begins)
-    assert len(told.watched) == 2
+    assert told.winner is (told.arms[verdict == "treatment"] if verdict in ("treatment", "control") else None)
     if verdict is ExperimentVerdict.WAITING:
-        with pytest.raises(ExperimentRefused, match="Neither"):
-            lifecycle.publish_winner(experiment, boss)
-        assert lifecycle.end(experiment, boss).conclusion.startswith("No difference was found")
+        assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
 
 
 def test_few_visitors_allow_no_conclusion(boss):
@@ -247,77 +210,29 @@ def test_few_visitors_allow_no_conclusion(boss):
     assert report(experiment).verdict is ExperimentVerdict.WAITING
     assert report(experiment).primary.effect is None
     assert "too few visitors" in sentence(report(experiment))
-    assert "nothing can be said" in lifecycle.end(experiment, boss).conclusion
-
-
-def test_lost_visitors_make_every_result_unsound(boss):
-    experiment = started(boss)
-    simulate(experiment, 300, lambda arm: 0.9 if arm is Arm.TREATMENT else 0.2)
-    assert report(experiment).winner is not None
-    lost = Exposure.objects.filter(arm="control").values_list("subject", flat=True).distinct()[:100]
-    Exposure.objects.filter(subject__in=list(lost)).delete()
-    told = report(experiment)
-    assert told.verdict is ExperimentVerdict.UNSOUND
-    assert told.winner is None
-    assert "No result is valid" in sentence(told)
+    assert "nothing can be said" in experiments.end(experiment, boss).conclusion
 
 
 # The end -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def won(boss):
-    experiment = started(boss)
-    simulate(experiment, 300, lambda arm: 0.9 if arm is Arm.TREATMENT else 0.3)
-    return experiment
-
-
-def test_the_winner_is_published_and_the_experiment_ends(won, boss):
-    assert lifecycle.publish_winner(won, boss) == str(won.treatment)
-    won.refresh_from_db()
-    assert (won.state, won.ended_by, won.published_by) == ("ended", boss, boss)
-    assert won.conclusion.startswith("The treatment is better")
-    assert profiles.published_version() == won.treatment
-    assert choose(visitor(1).subject) is None
-
-
-def test_a_gate_that_objects_leaves_everything_as_it_is(won, boss, monkeypatch):
-    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [Objection("Not measured yet.")]])
-    with pytest.raises(PublicationRefused, match="Not measured yet"):
-        lifecycle.publish_winner(won, boss)
-    won.refresh_from_db()
-    assert (won.state, won.ended_at, won.published_at) == ("running", None, None)
-    assert profiles.published_version() is None
-    lifecycle.publish_winner(won, boss, override="Visitors have spoken.")
-    assert profiles.published_version() == won.treatment
-
-
-def test_a_built_in_control_that_wins_is_put_back(boss):
-    _, treatment = versions()
-    profiles.publish(treatment)
-    experiment = started(boss, control=None, treatment=treatment)
-    simulate(experiment, 300, lambda arm: 0.9 if arm is Arm.CONTROL else 0.3)
-    lifecycle.publish_winner(experiment, boss)
-    assert profiles.published_version() is None
-
-
 def test_what_does_not_run_cannot_be_ended(boss):
     with pytest.raises(ExperimentRefused, match="does not run"):
-        lifecycle.end(draft(), boss)
+        experiments.end(draft(), boss)
 
 
 # The whole way -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_real_questions_are_answered_with_the_arms_profile_and_exposed(collection, ingest):
+async def test_real_questions_are_answered_with_the_arms_profile_and_counted(collection, ingest):
     from asgiref.sync import sync_to_async
 
     def prepared() -> Experiment:
         boss = User.objects.create_superuser("boss")
         for number in range(8):
             ingest(collection, f"pump-{number}.md", f"# MX-{number}\n\nThe pump MX-{number} weighs {number}450 grams.")
-        return lifecycle.start(draft(), boss)
+        return experiments.start(draft(), boss)
 
     experiment = await sync_to_async(prepared)()
     arms = set()
@@ -326,14 +241,14 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_exposed(col
             "How heavy is the pump MX-3?", user=AnonymousUser(), visitor=f"{number:032x}"
         )
         _ = [event async for event in streams.follow(answer.pk)]
-        answer = await Answer.objects.select_related("exposure").aget(pk=answer.pk)
+        answer = await Answer.objects.select_related("conversation").aget(pk=answer.pk)
         assert answer.status == "completed"
-        exposure = answer.exposure
-        arms.add(exposure.arm)
-        treated = exposure.arm == "treatment"
+        arm = arm_of(experiment, answer.conversation.subject)
+        arms.add(arm)
+        treated = arm is Arm.TREATMENT
         assert answer.profile_version_id == (experiment.treatment_id if treated else experiment.control_id)
         assert answer.trace["top_k"] == (5 if treated else 3)
-    assert arms == {"control", "treatment"}
+    assert arms == set(Arm)
     told = await sync_to_async(report)(experiment)
     assert sum(size.observed for size in told.arms) == 8
     # The same question was asked by all: an earlier answer serves within an arm, never across.

@@ -1,20 +1,16 @@
-"""Gates: what must be measured before a version is published, and what is watched after documents changed."""
+"""Gates: what must be measured before a version is published."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from evaluation import gates
 from evaluation.gates import Verdict
-from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
-from evaluation.runs import queue, run_execution
+from evaluation.models import EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
+from evaluation.runs import run_execution
 from retrieval import gates as publication_gates
 from retrieval.gates import PublicationRefused
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
@@ -186,93 +182,3 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
     assert "could not be asked about default v2" in caplog.text
     profiles.publish(words, override="The gate is broken.")
     assert profiles.published_version() == words
-
-
-# After documents changed ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def watched(policy):
-    GatePolicy.objects.update(watches_corpus=True)
-    assert gates.watch() == 1
-    measure_all()
-    return policy
-
-
-def test_a_watched_set_runs_again_after_documents_changed_and_were_read(watched, library, ingest) -> None:
-    assert gates.watch() == 0, "nothing has changed"
-    document = ingest(library, "new.md", "# New\n\nSomething new.")
-    Document.objects.filter(pk=document.pk).update(status="processing")
-    assert gates.watch() == 0, "it is still being read"
-    Document.objects.filter(pk=document.pk).update(status="ready")
-    assert gates.watch() == 1
-    assert gates.watch() == 0, "it waits already"
-    assert EvaluationRun.objects.get(status="queued").trigger == "corpus"
-    measure_all()
-    assert gates.watch() == 0
-    assert not CorpusAlert.objects.exists(), "nothing got worse"
-
-
-def test_a_drop_is_told_once(watched, library, caplog) -> None:
-    for source in ("pump.md", "hours.md", "dogs.md", "valve.md"):
-        library.documents.get(source=source).delete()
-    assert gates.watch() == 1
-    measure_all()
-    alert = CorpusAlert.objects.get()
-    assert (alert.difference, alert.high, alert.policy) == (-1, -1, watched)
-    assert alert.run.corpus_version != alert.baseline.corpus_version
-    assert "does worse since documents changed" in caplog.text
-    assert gates.examine(alert.run) == alert
-    assert list(gates.open_alerts()) == [alert]
-    alert.acknowledged_at = timezone.now()
-    alert.save()
-    assert not gates.open_alerts().exists()
-
-
-def test_a_drop_is_told_though_the_worker_dies_at_the_end(watched, library, ingest, monkeypatch) -> None:
-    gates.watch()
-    measure_all()
-    ingest(library, "new.md", "# New\n\nSomething else.")
-    gates.watch()
-    run = EvaluationRun.objects.first()
-    assert run is not None
-
-    def dies(_run: EvaluationRun) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as killed:
-        killed.setattr(gates, "examine", dies)
-        with pytest.raises(SystemExit):
-            run_execution.measure(run.pk)
-    examined: list[int] = []
-    monkeypatch.setattr(gates, "examine", lambda ended: examined.append(ended.pk))
-    EvaluationRun.objects.filter(status="running").update(heartbeat_at=timezone.now() - timedelta(minutes=5))
-    sweep(EvaluationRun)
-    measure_all()
-    assert examined == [run.pk]
-
-
-def test_only_what_is_in_force_and_watched_gives_alerts(watched, library, words) -> None:
-    run = run_execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
-    library.documents.all().first().delete()
-    again = run_execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
-    assert run is not None
-    assert again is not None
-    pretend_many(run, [1] * 6)
-    pretend_many(again, [0] * 6)
-    assert gates.examine(again) is None
-    profiles.publish(words, override="now it is in force")
-    assert gates.examine(again) is not None
-    CorpusAlert.objects.all().delete()
-    GatePolicy.objects.update(watches_corpus=False)
-    assert gates.examine(again) is None
-    assert gates.watch() == 0
-
-
-def test_a_run_that_failed_is_not_asked_for_again_at_once(watched, library) -> None:
-    library.documents.get(source="pump.md").delete()
-    gates.watch()
-    EvaluationRun.objects.filter(status="queued").update(status="failed", finished_at=timezone.now())
-    assert gates.watch() == 0
-    EvaluationRun.objects.filter(status="failed").update(finished_at=timezone.now() - timedelta(hours=2))
-    assert gates.watch() == 1

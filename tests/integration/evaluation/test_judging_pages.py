@@ -115,7 +115,7 @@ def test_who_may_only_look_cannot_have_judged(client, judgement):
 
 @pytest.mark.parametrize("model", ["answer", "conversation"])
 def test_what_visitors_wrote_can_be_deleted_though_it_was_judged(client, judgement, model):
-    Score.objects.create(judgement=judgement, metric="refusal", score=0.0)
+    Score.objects.create(judgement=judgement, metric="groundedness", score=0.0)
     clerk = User.objects.create_user("clerk", is_staff=True)
     names = [f"{verb}_{name}" for name in ("answer", "conversation") for verb in ("view", "delete")]
     names += ["delete_citation", "delete_feedback", "delete_streamedevent"]

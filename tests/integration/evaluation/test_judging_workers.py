@@ -22,7 +22,7 @@ from tests.support.site import Workers, wait_until
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
 ALL = {
-    "offline": ["answer_relevancy", "citation_support", "contextual_relevancy", "groundedness", "refusal"],
+    "offline": ["answer_relevancy", "citation_support", "contextual_relevancy", "groundedness"],
     "model": ["answer_relevancy", "contextual_relevancy", "faithfulness"],
 }
 

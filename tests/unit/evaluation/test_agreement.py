@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from chat.types import CheckedStatement, VerifiedCitation
-from evaluation.runs.agreement import Expected, agreement, cited, groundedness, is_right, refusal
-from tests.support.judged_answers import source
+from chat.types import CheckedStatement
+from evaluation.runs.agreement import Expected, agreement, groundedness, is_right, refusal
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 
 
 def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
     return agreement(text, refused=refused, expected=Expected(expected))
-
-
-def citation(quote: str, title: str = "Pump") -> VerifiedCitation:
-    return VerifiedCitation(1, source(1, quote, title).block.best, quote, 0, len(quote), 0, 3)
 
 
 @pytest.mark.parametrize("expected", ["3450 grams", "The Circulation-Pump weighs 3450 grams"])
@@ -71,32 +66,6 @@ def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> 
         assert refusal(refused=refused, expected=unanswerable) == float(refused)
         assert refusal(refused=refused, expected=Expected("3450 grams")) == float(not refused)
     assert agrees("3450 grams", ANSWER, refused=True) == 0
-
-
-def test_what_is_cited_must_hold_the_expected_answer_itself() -> None:
-    expected = Expected("3450 grams")
-
-    def found(*quotes: str, refused: bool = False, expected: Expected = expected) -> float | None:
-        return cited([citation(quote) for quote in quotes], refused=refused, expected=expected)
-
-    assert found("It needs 230 volts.", "It weighs 3450 grams.") == 1
-    elsewhere = found("It needs 230 volts.")
-    assert elsewhere is not None
-    assert not is_right(elsewhere)
-    assert found() == 0
-    assert found("It weighs 3450 grams.", refused=True) == 0
-    assert found("It weighs 3450 grams.", expected=Expected(refusal=True)) is None
-
-
-def test_a_quotation_is_read_with_the_title_of_its_document() -> None:
-    expected = Expected("The circulation pump weighs about 3450 grams.")
-    alone, titled = (
-        cited([citation("It weighs 3450 grams.", title)], refused=False, expected=expected)
-        for title in ("Manual", "Circulation pump")
-    )
-    assert alone is not None
-    assert titled is not None
-    assert titled > alone
 
 
 def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out() -> None:

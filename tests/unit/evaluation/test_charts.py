@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from django.utils.safestring import SafeString
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,7 @@ from evaluation.charts import (
     TOP,
     WIDTH,
     Caption,
-    IntervalBar,
-    Markup,
     Series,
-    interval_bars,
     line_chart,
     linear,
     stacked_bars,
@@ -30,11 +28,11 @@ counts = st.integers(0, 10**9)
 names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), max_size=20)
 
 
-def parsed(chart: Markup) -> ElementTree.Element:
+def parsed(chart: SafeString) -> ElementTree.Element:
     return ElementTree.fromstring(chart)  # noqa: S314  (what this site has written itself)
 
 
-def numbers_of(chart: Markup) -> list[float]:
+def numbers_of(chart: SafeString) -> list[float]:
     """Every number that stands in an attribute that places a shape."""
     found = []
     for shape in parsed(chart).iter():
@@ -44,15 +42,15 @@ def numbers_of(chart: Markup) -> list[float]:
     return found
 
 
-def inside_the_drawing(chart: Markup, height: float = HEIGHT) -> bool:
-    return all(-0.01 <= number <= max(WIDTH, height) + 0.01 for number in numbers_of(chart))
+def inside_the_drawing(chart: SafeString) -> bool:
+    return all(-0.01 <= number <= max(WIDTH, HEIGHT) + 0.01 for number in numbers_of(chart))
 
 
 @given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40))
 def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]]):
     labels = [label for label, *_ in rows]
     first, second = [row[1] for row in rows], [row[2] for row in rows]
-    chart = line_chart(CAPTION, labels, [Series("one", first, low=second, high=second), Series("two", second)])
+    chart = line_chart(CAPTION, labels, [Series("one", first), Series("two", second)])
     assert inside_the_drawing(chart)
     known = sum(value is not None for value in [*first, *second])
     assert len(parsed(chart).findall(".//tbody/tr")) == (len(rows) if known else 0)
@@ -79,12 +77,6 @@ def test_columns_are_as_high_as_their_parts(rows: list[tuple[int, int, int | Non
             floor = top
 
 
-@given(st.lists(st.builds(IntervalBar, names, st.none() | values, st.none() | values, st.none() | values), max_size=12))
-def test_bars_with_whiskers_stay_inside_the_drawing(bars: list[IntervalBar]):
-    chart = interval_bars(CAPTION, bars)
-    assert inside_the_drawing(chart, height=40 * 12 + 40)
-
-
 @given(names, names, names)
 def test_every_text_is_escaped(title: str, label: str, series: str):
     hostile = f'<script>{label}"&'
@@ -92,7 +84,6 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
     charts = [
         line_chart(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
         stacked_bars(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
-        interval_bars(caption, [IntervalBar(hostile, 0.5, 0.4, 0.6)], heading=hostile),
         line_chart(caption, [], []),
     ]
     for chart in charts:
@@ -104,7 +95,7 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
 
 
 def test_no_scripts_and_no_styles():
-    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6)])
+    chart = stacked_bars(CAPTION, ["a"], [Series("one", [1])])
     assert {
         name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
     } == set()
@@ -133,11 +124,10 @@ def test_one_known_value_between_unknown_ones_is_a_dot():
     [
         line_chart(CAPTION, ["a"], [Series("rate", [None])]),
         stacked_bars(CAPTION, ["a"], [Series("rate", [0])]),
-        interval_bars(CAPTION, []),
     ],
-    ids=["line", "stacked", "bars"],
+    ids=["line", "stacked"],
 )
-def test_nothing_to_draw_is_said(chart: Markup):
+def test_nothing_to_draw_is_said(chart: SafeString):
     assert CAPTION.empty in chart
     assert "<svg" not in chart
 
@@ -194,5 +184,5 @@ def test_wrong_input_is_refused():
 def test_templates_take_the_markup_as_it_is():
     from django.template import Context, Template
 
-    chart = interval_bars(Caption("c", "<"), [IntervalBar("a & b", 1.0)])
+    chart = line_chart(Caption("c", "<"), ["a & b"], [Series("one", [1.0])])
     assert Template("{{ chart }}").render(Context({"chart": chart})) == chart

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-
 import pytest
 
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations
-from evaluation.sets import beir_files
-from evaluation.sets.beir_files import read_archive, read_questions
+from evaluation.sets.beir_files import read_questions
 
 QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "text": "Who?", "answer": "Nobody."}\n'
 QRELS = b"query-id\tcorpus-id\tscore\nq1\tpump.md\t2\n2\thours.md\t1\nq1\tvalve.md\t0\nq9\tvalve.md\t1\n"
-
-
-def archive(files: dict[str, bytes]) -> bytes:
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, content in files.items():
-            packed.writestr(name, content)
-    return written.getvalue()
 
 
 def test_questions_with_what_was_judged() -> None:
@@ -126,26 +113,3 @@ def test_a_query_says_what_its_answer_must_hold() -> None:
 def test_bad_expectations_are_told_by_line(expected: str, message: str) -> None:
     with pytest.raises(UnreadableTestSet, match=f"queries.jsonl, line 4: {message}"):
         read_questions({"queries.jsonl": QUERIES + f'{{"_id": "q3", "text": "x", {expected}}}'.encode()})
-
-
-def test_an_archive_gives_its_files_without_the_corpus() -> None:
-    packed = archive({"set/queries.jsonl": QUERIES, "set/qrels/test.tsv": QRELS, "set/corpus.jsonl": b"{}"})
-    assert sorted(read_archive(packed)) == ["set/qrels/test.tsv", "set/queries.jsonl"]
-
-
-def test_an_archive_that_is_none_or_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnreadableTestSet, match="not a ZIP archive"):
-        read_archive(b"PK nonsense")
-    monkeypatch.setattr(beir_files, "LARGEST_BYTES", 1000)
-    bomb = archive({"queries.jsonl": json.dumps({"_id": "1", "text": "x" * 5000}).encode()})
-    assert len(bomb) < 1000
-    with pytest.raises(UnreadableTestSet, match="unpacks to more than"):
-        read_archive(bomb)
-
-
-def test_a_damaged_archive_is_refused() -> None:
-    packed = bytearray(archive({"queries.jsonl": QUERIES * 20}))
-    start = packed.index(b"queries.jsonl") + len(b"queries.jsonl")
-    packed[start : start + 20] = b"\xff" * 20
-    with pytest.raises(UnreadableTestSet, match="not a ZIP archive that can be read"):
-        read_archive(bytes(packed))

@@ -1,26 +1,52 @@
-"""The interval of a difference between two arms, valid however often it is computed, and a check of their sizes. PURE.
+"""Which arm of an experiment a visitor is in, and the interval of the difference between both arms. PURE.
 
-The likelihood ratio of "some effect", drawn from a normal distribution with standard deviation ``TAU``, to "no effect"
-is a martingale under the latter: the chance that it ever reaches 1 / alpha is at most alpha (Ville, 1939). Inverted, it
-gives intervals that all hold the true difference at once. Variances are estimated, so this is exact for many visitors
-only; hence there is no interval below ``LEAST_PER_ARM``.
+The arm is computed, not stored: the same visitor gets the same one in every process, and an experiment with another
+salt shuffles them anew.
+
+The interval is valid however often it is computed. The likelihood ratio of "some effect", drawn from a normal
+distribution with standard deviation ``TAU``, to "no effect" is a martingale under the latter: the chance that it ever
+reaches 1 / alpha is at most alpha (Ville, 1939). Inverted, it gives intervals that all hold the true difference at
+once. Variances are estimated, so this is exact for many visitors only; hence there is no interval below
+``LEAST_PER_ARM``.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
-1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022; Lindon and Malek,
-"Anytime-Valid Inference for Multinomial Count Data", NeurIPS 2022.
+1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 LEAST_PER_ARM = 100
 # The effect for which the test is sharpest: five percentage points. Any value that is fixed beforehand keeps alpha.
 TAU = 0.05
-# An alarm over the sizes is false once in a thousand experiments, however often it is computed.
-BALANCE_ALPHA = 0.001
-_PRIOR_STRENGTH = 100.0
+
+
+class Arm(StrEnum):
+    CONTROL = "control"
+    TREATMENT = "treatment"
+
+
+def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
+    """The visitor's arm, each with the same probability; None for visitors outside the experiment.
+
+    Outside are the share of visitors beyond ``traffic_share``, and a subject without identity (an empty one). A larger
+    share moves nobody from one arm to the other. Raises: ValueError for a share outside [0, 1].
+    """
+    if not 0 <= traffic_share <= 1:
+        raise ValueError(f"A share lies between 0 and 1, unlike {traffic_share}.")
+    if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
+        return None
+    return Arm.TREATMENT if _uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
+
+
+def _uniform(salt: str, purpose: str, subject: str) -> float:
+    """In [0, 1), equally likely everywhere; 53 bits, which a float holds exactly."""
+    digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +100,3 @@ def _reach(variance: float, alpha: float) -> float:
         return math.inf
     total = variance + TAU**2
     return math.sqrt(variance * total / TAU**2 * (math.log(total / variance) - 2 * math.log(alpha)))
-
-
-def is_imbalanced(control: int, treatment: int) -> bool:
-    """Whether the arms have other sizes than equal ones, so that visitors of one were lost and no result is valid.
-
-    By a Bayes factor with a Beta prior around one half, which stays a test however often it is computed.
-    """
-    half = _PRIOR_STRENGTH / 2
-    logarithm = _log_beta(half + treatment, half + control) - _log_beta(half, half)
-    return logarithm + (treatment + control) * math.log(2) >= -math.log(BALANCE_ALPHA)
-
-
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -1,0 +1,280 @@
+"""Two search profiles compared on real visitors: who gets which, what the visitors did, and which one is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import fmean, variance
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from chat.answering.approved_answers import NAME as APPROVED
+from evaluation.arms import Arm, ArmRate, Effect, assign, effect
+from evaluation.figures import fixed
+from evaluation.models import Experiment
+from retrieval.profile_settings import ImproperProfile, from_json, to_json
+from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
+
+ALPHA = 0.05
+# A visitor's answers count if they were asked within this time after the first, and only once the time is over: a
+# visitor's number never changes after it was counted.
+OBSERVATION = "24 hours"
+
+
+class ExperimentRefused(Exception):
+    """An action on an experiment is not possible now; the message tells the admin why."""
+
+
+# Who gets which profile -----------------------------------------------------------------------------------------------
+
+
+def choose(subject: str) -> NamedProfile | None:
+    """The profile of the visitor's arm; None when no experiment runs, and for visitors outside of it.
+
+    Raises: ImproperProfile when the arm's settings cannot be read.
+    """
+    running = (
+        Experiment.objects.select_related("control__profile", "treatment__profile")
+        .filter(state=Experiment.State.RUNNING)
+        .first()
+    )
+    arm = arm_of(running, subject) if running is not None else None
+    if running is None or arm is None:
+        return None
+    version = running.treatment if arm is Arm.TREATMENT else running.control
+    if version is not None:
+        return named(version)
+    # The built-in profile as it was at the start.
+    return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
+
+
+def arm_of(experiment: Experiment, subject: str) -> Arm | None:
+    return assign(experiment.salt, subject, experiment.traffic_share)
+
+
+register_chooser(choose)
+
+
+# What the visitors did ------------------------------------------------------------------------------------------------
+
+# A row for each visitor, because answers of one visitor are alike. Answers that no profile had a say in are left out:
+# those with a search method of the asker's own, and those without a search.
+_VISITORS = """
+    WITH answers AS (
+        SELECT
+            conversation.owner_id,
+            conversation.visitor,
+            answer.created_at AS asked_at,
+            MIN(answer.created_at) OVER (PARTITION BY conversation.owner_id, conversation.visitor) AS began,
+            feedback.helpful::int AS helpful,
+            feedback.created_at AS rated_at,
+            CASE WHEN answer.status = 'completed' THEN answer.refused::int END AS refusal
+        FROM chat_answer AS answer
+        JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id
+        LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
+        WHERE answer.created_at >= %(since)s AND answer.created_at < %(until)s AND answer.method = ''
+            AND (answer.status IN ('failed', 'stopped')
+                OR answer.status = 'completed' AND answer.search_method NOT IN ('', %(approved)s))
+    )
+    SELECT
+        owner_id,
+        visitor,
+        began + %(observation)s::interval <= %(until)s,
+        COUNT(*),
+        AVG(helpful) FILTER (WHERE rated_at < began + %(observation)s::interval)::float,
+        AVG(refusal)::float
+    FROM answers
+    WHERE asked_at < began + %(observation)s::interval
+    GROUP BY owner_id, visitor, began
+"""
+
+
+class ExperimentVerdict(StrEnum):
+    WAITING = "waiting"
+    TREATMENT = "treatment"
+    CONTROL = "control"
+    NO_DIFFERENCE = "no difference"
+
+
+@dataclass(slots=True)
+class ArmOutcome:
+    """An arm's visitors and what they did: a number for each visitor, of each metric.
+
+    Those still ``observed`` are not among ``visitors``, nor their answers among ``answers``.
+    """
+
+    arm: Arm
+    profile: str
+    visitors: int = 0
+    observed: int = 0
+    answers: int = 0
+    values: dict[str, list[float]] = field(default_factory=lambda: {str(metric): [] for metric in Experiment.Metric})
+
+    def rate(self, metric: str) -> ArmRate:
+        values = self.values[metric]
+        unknown = float("nan")
+        return ArmRate(
+            len(values), fmean(values) if values else unknown, variance(values) if len(values) > 1 else unknown
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmComparison:
+    """A metric in both arms. ``effect`` is None while there are too few visitors for an interval."""
+
+    metric: str
+    control: ArmRate
+    treatment: ArmRate
+    effect: Effect | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``watched`` is the metric that does not decide."""
+
+    experiment: Experiment
+    arms: tuple[ArmOutcome, ArmOutcome]
+    primary: ArmComparison
+    watched: ArmComparison
+    verdict: ExperimentVerdict
+
+    @property
+    def winner(self) -> ArmOutcome | None:
+        won = {ExperimentVerdict.CONTROL: self.arms[0], ExperimentVerdict.TREATMENT: self.arms[1]}
+        return won.get(self.verdict)
+
+
+def report(experiment: Experiment) -> Report:
+    """The report of a started experiment, from its visitors until now or until it ended."""
+    arms = tuple(
+        ArmOutcome(arm, str(version or _t("the built-in profile")))
+        for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
+    )
+    of_arm = {outcome.arm: outcome for outcome in arms}
+    with connection.cursor() as cursor:
+        parameters = {
+            "since": experiment.started_at,
+            "until": experiment.ended_at or timezone.now(),
+            "observation": OBSERVATION,
+            "approved": APPROVED,
+        }
+        cursor.execute(_VISITORS, parameters)
+        for owner, visitor, is_over, answers, *values in cursor.fetchall():
+            # As `Conversation.subject`.
+            subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
+            arm = arm_of(experiment, subject)
+            if arm is None:
+                continue
+            outcome = of_arm[arm]
+            if not is_over:
+                outcome.observed += 1
+                continue
+            outcome.visitors += 1
+            outcome.answers += answers
+            for metric, value in zip((Experiment.Metric.HELPFUL, Experiment.Metric.REFUSAL), values, strict=True):
+                if value is not None:
+                    outcome.values[metric].append(value)
+    control, treatment = arms
+    compared = {
+        metric: ArmComparison(
+            metric,
+            control.rate(metric),
+            treatment.rate(metric),
+            effect(control.rate(metric), treatment.rate(metric), ALPHA),
+        )
+        for metric in Experiment.Metric.values
+    }
+    primary = compared.pop(experiment.metric)
+    (watched,) = compared.values()
+    return Report(experiment, (control, treatment), primary, watched, _verdict(experiment, primary.effect))
+
+
+def sentence(summary: Report) -> str:
+    """The verdict in words."""
+    found = summary.primary.effect
+    if found is None or not found.is_known:
+        if summary.verdict is ExperimentVerdict.WAITING:
+            return _t("No decision yet: there are too few visitors.")
+        return _t("Ended with too few visitors: nothing can be said about the difference.")
+    values = {
+        "metric": summary.experiment.get_metric_display(),
+        "difference": points(found.difference),
+        "low": points(found.low),
+        "high": points(found.high),
+    }
+    sentences = {
+        ExperimentVerdict.WAITING: _t("No decision yet: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.TREATMENT: _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.CONTROL: _t("The control is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
+        ExperimentVerdict.NO_DIFFERENCE: _t(
+            "No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s)."
+        ),
+    }
+    return sentences[summary.verdict] % values
+
+
+def points(difference: float) -> str:
+    """A difference of rates in percentage points."""
+    return f"{fixed(100 * difference, 1, signed=True)} pp"
+
+
+def _verdict(experiment: Experiment, found: Effect | None) -> ExperimentVerdict:
+    if found is None or not found.excludes_zero:
+        is_over = experiment.state == Experiment.State.ENDED
+        return ExperimentVerdict.NO_DIFFERENCE if is_over else ExperimentVerdict.WAITING
+    is_better_when_higher = experiment.metric == Experiment.Metric.HELPFUL
+    is_treatment = (found.difference > 0) == is_better_when_higher
+    return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
+
+
+# Its start and its end ------------------------------------------------------------------------------------------------
+
+
+def start(experiment: Experiment, started_by: User) -> Experiment:
+    """The experiment, running from now on.
+
+    Raises: ExperimentRefused when it is no draft, when another one runs, or when its arms do not differ or cannot be
+    read.
+    """
+    with transaction.atomic():
+        # Two that start at once take turns; the loser sees the other one running.
+        states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
+        experiment = states[experiment.pk]
+        if experiment.state != Experiment.State.DRAFT:
+            raise ExperimentRefused(_t("This experiment has been started before."))
+        running = next((one for one in states.values() if one.state == Experiment.State.RUNNING), None)
+        if running is not None:
+            raise ExperimentRefused(_t("“%s” is running: end it first.") % running)
+        try:
+            control = experiment.control.read() if experiment.control else built_in_profile()
+            treatment = experiment.treatment.read()
+        except ImproperProfile as error:
+            raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error
+        if control == treatment:
+            raise ExperimentRefused(_t("Control and treatment have the same settings, so there is nothing to find."))
+        experiment.control_settings = to_json(control) if experiment.control is None else None
+        experiment.state = Experiment.State.RUNNING
+        experiment.started_at, experiment.started_by_id = timezone.now(), started_by.pk
+        experiment.save()
+    return experiment
+
+
+def end(experiment: Experiment, ended_by: User) -> Experiment:
+    """The experiment, ended, with its conclusion in words. Raises: ExperimentRefused when it does not run."""
+    with transaction.atomic():
+        experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        if experiment.state != Experiment.State.RUNNING:
+            raise ExperimentRefused(_t("This experiment does not run."))
+        experiment.state = Experiment.State.ENDED
+        experiment.ended_at, experiment.ended_by_id = timezone.now(), ended_by.pk
+        experiment.conclusion = sentence(report(experiment))
+        experiment.save()
+    return experiment
