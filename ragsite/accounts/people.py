@@ -12,7 +12,6 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
-from django.core.management.base import CommandError
 from django.db import transaction
 from django.db.models import Model, Q
 from django.http import JsonResponse
@@ -114,14 +113,6 @@ def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
         if feedback is not None
         else None,
     }
-
-
-def find_person(name: str) -> Any:
-    """The user of that name, for a command. Raises: CommandError."""
-    user = get_user_model()._default_manager.filter(username=name).first()
-    if user is None:
-        raise CommandError(f"There is no account named {name}.")
-    return user
 
 
 class LastAdministrator(Exception):

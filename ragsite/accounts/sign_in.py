@@ -111,7 +111,7 @@ class LimitedBackend(ModelBackend):
             raise PermissionDenied
         # allauth's pages ask for the second factor next; programs and the admin's page cannot.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
-            _refuse_password_alone(request)
+            _refuse_account(request, _("This account needs more than a password: sign in at the site's own page."))
         if caller is not None and not is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
@@ -163,13 +163,6 @@ def _username_of(name: str) -> str:
     return found[0] if len(found) == 1 else name
 
 
-def _refuse_password_alone(request: Any) -> NoReturn:
-    sentence = _("This account needs more than a password: sign in at the site's own page.")
-    if isinstance(request, Request):
-        raise AuthenticationFailed(sentence)
-    raise ValidationError(sentence)
-
-
 def refuse(request: Any, wait_seconds: int, reason: str) -> None:
     """Raises: Throttled or ValidationError when the caller must wait."""
     if not wait_seconds:
@@ -210,12 +203,14 @@ def _ask_directory(
         _raise_unavailable(request, sentence, DIRECTORY_FAILED_SECONDS)
     except AccountRefused as refusal:
         logger.warning("Refused to sign in by LDAP: %s.", refusal)
-        _refuse_account(request)
+        # The reason may tell of other accounts.
+        _refuse_account(
+            request,
+            _("This site does not let this account in this way. Ask an administrator: the log of the site says why."),
+        )
 
 
-def _refuse_account(request: Any) -> NoReturn:
-    """The sentence does not say why, because the reason may tell of other accounts; the log does."""
-    sentence = _("This site does not let this account in this way. Ask an administrator: the log of the site says why.")
+def _refuse_account(request: Any, sentence: str) -> NoReturn:
     if isinstance(request, Request):
         raise AuthenticationFailed(sentence)
     raise ValidationError(sentence)

@@ -10,11 +10,11 @@ import subprocess
 import tarfile
 import tempfile
 from dataclasses import asdict, dataclass
-from io import BytesIO
 from pathlib import Path
 
 import psycopg
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.db.backends.postgresql.client import DatabaseClient
 from django.db.migrations.loader import MigrationLoader
@@ -22,15 +22,14 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from ragsite.postgres.cluster import EmbeddedPostgresError, binaries
-from retrieval.documents.storage import copy_to_bucket, document_files, is_in_a_folder
-from retrieval.exceptions import FilesUnavailable
-from retrieval.index.distribution import has_citus, is_distributed
+from retrieval.documents.storage import is_in_a_folder
+from retrieval.index.distribution import has_citus
 from retrieval.management.prepared import migrate
-
-# A backup: a tar file with a manifest, a dump of the database, the secret key, and the documents' originals.
+from retrieval.models import Collection
 
 FORMAT = 1
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
+_CLUSTER = "This database is one of a Citus cluster, which has backups of its own: docs/citus.md."
 
 
 class BackupError(Exception):
@@ -39,50 +38,91 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``migrations`` are those that were applied, as “app.name”; ``missing`` names originals that the site lacked."""
+    """``migrations`` are those that were applied, as “app.name”; ``missing`` names originals that the site lacked.
+    ``files`` counts those that are in the backup: none of a bucket."""
 
     format: int
     made_at: str
-    migrations: tuple[str, ...]
+    migrations: list[str]
     documents: int
     files: int
-    missing: tuple[str, ...] = ()
+    missing: list[str]
 
 
 def make_backup(file: Path) -> Manifest:
     """Write the database and the originals of its documents, as they were at one moment, to ``file``.
 
-    The site may run meanwhile. Raises: BackupError.
+    The site may run meanwhile. Originals in a bucket are left there. Raises: BackupError.
     """
+    if has_citus():
+        raise BackupError(_CLUSTER)
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
-    if not file.parent.is_dir():
-        raise BackupError(f"There is no folder {file.parent}.")
-    migrations = tuple(sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()))
-    # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
-    with tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as folder, connect() as snapshot:
-        held, dump = Path(folder), Path(folder) / DUMP
+    unfinished = file.with_name(f".{file.name}.part")
+    try:
+        unfinished.unlink(missing_ok=True)
+        # O_EXCL: not a file that somebody else made beforehand, to read what is written.
+        opened = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
+        with (
+            os.fdopen(opened, "wb") as output,
+            tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as folder,
+        ):
+            manifest = _collect(Path(folder))
+            with tarfile.open(fileobj=output, mode="w") as archive:
+                for path in Path(folder).iterdir():
+                    archive.add(path, path.name)
+            output.flush()
+            os.fsync(output.fileno())
+        unfinished.rename(file)
+    except OSError as error:
+        raise BackupError(f"{file} could not be written: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return manifest
+
+
+def _collect(held: Path) -> Manifest:
+    """Everything of a backup, as files in ``held``."""
+    with connect() as snapshot:
         snapshot.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as cursor:
             # While it is locked no document is added or deleted: the snapshot and the files are of one moment.
             cursor.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             (snapshot_id,) = snapshot.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
-            names = [name for (name,) in snapshot.execute("SELECT file FROM retrieval_document WHERE file <> ''")]
-            missing = _hold(names, held) if is_in_a_folder() else []
-            if is_distributed():
-                # A snapshot is of one server: on a cluster no document may change until all is written.
-                _dump(snapshot_id, dump)
-        if not is_in_a_folder():
-            # Fetching takes too long to keep everybody from writing: what is deleted meanwhile is missing.
-            missing = _hold(names, held)
-        if not dump.exists():
-            _dump(snapshot_id, dump)
-        files = len(set(names)) - len(missing)
-        manifest = Manifest(
-            FORMAT, timezone.now().isoformat(), migrations, documents=len(names), files=files, missing=tuple(missing)
-        )
-        _write(file, manifest, held)
+            names = {name for (name,) in snapshot.execute("SELECT file FROM retrieval_document WHERE file <> ''")}
+            missing = [name for name in sorted(names) if not _link(name, held / MEDIA)] if is_in_a_folder() else []
+        arguments = ["--format=custom", f"--snapshot={snapshot_id}", f"--file={held / DUMP}"]
+        dumping, environment = on_database("pg_dump", *arguments)
+        dumped = subprocess.run(dumping, env=environment, capture_output=True, text=True, check=False)
+        if dumped.returncode:
+            raise BackupError(f"pg_dump failed: {dumped.stderr.strip()}")
+    key = Path(settings.DATA_DIR) / SECRET_KEY
+    if key.exists():
+        shutil.copy2(key, held)
+    manifest = Manifest(
+        format=FORMAT,
+        made_at=timezone.now().isoformat(),
+        migrations=sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()),
+        documents=len(names),
+        files=len(names) - len(missing) if is_in_a_folder() else 0,
+        missing=missing,
+    )
+    (held / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2))
     return manifest
+
+
+def _link(name: str, media: Path) -> bool:
+    """Whether the original is there, and in ``media`` now."""
+    original, kept = Path(settings.MEDIA_ROOT) / name, media / name
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(original, kept)
+    except FileNotFoundError:
+        return False
+    except OSError:  # a disk without links
+        shutil.copy2(original, kept)
+    return True
 
 
 def program(name: str) -> str:
@@ -114,73 +154,6 @@ def connect() -> psycopg.Connection:
     return psycopg.connect(**parameters)
 
 
-def _dump(snapshot_id: str, dump: Path) -> None:
-    # Restored into one PostgreSQL, what is in the shards is in its tables again.
-    without = ["--exclude-extension=citus"] if has_citus() else []
-    arguments = ["--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}", *without]
-    dumping, environment = on_database("pg_dump", *arguments)
-    try:
-        subprocess.run(dumping, env=environment, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise BackupError(f"pg_dump failed: {(getattr(error, 'stderr', '') or str(error)).strip()}") from error
-
-
-def _hold(names: list[str], held: Path) -> list[str]:
-    """Link the originals into ``held / MEDIA``, or fetch them; returns the names of those that are not there."""
-    missing = []
-    for name in sorted(set(names)):
-        kept = held / MEDIA / name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            if is_in_a_folder():
-                _link(Path(settings.MEDIA_ROOT) / name, kept)
-            else:
-                with document_files().open(name) as file:
-                    kept.write_bytes(file.read())
-        except FileNotFoundError:
-            missing.append(name)
-        except FilesUnavailable as error:
-            raise BackupError(str(error)) from error
-    return missing
-
-
-def _link(original: Path, kept: Path) -> None:
-    try:
-        os.link(original, kept)
-    except FileNotFoundError:
-        raise
-    except OSError:  # a disk without links
-        shutil.copy2(original, kept)
-
-
-def _write(file: Path, manifest: Manifest, held: Path) -> None:
-    """The archive, under its name only when it is whole; readable by its owner alone."""
-    unfinished = file.with_name(f".{file.name}.part")
-    content = json.dumps(asdict(manifest), indent=2).encode()
-    described = tarfile.TarInfo(MANIFEST)
-    described.size, described.mode = len(content), 0o600
-    try:
-        unfinished.unlink(missing_ok=True)
-        # O_EXCL: not a file that somebody else made beforehand, to read what is written.
-        with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as output:
-            with tarfile.open(fileobj=output, mode="w") as archive:
-                archive.addfile(described, BytesIO(content))
-                for path, name in (
-                    (held / DUMP, DUMP),
-                    (Path(settings.DATA_DIR) / SECRET_KEY, SECRET_KEY),
-                    (held / MEDIA, MEDIA),
-                ):
-                    if path.exists():
-                        archive.add(path, name)
-            output.flush()
-            os.fsync(output.fileno())
-        unfinished.rename(file)
-    except OSError as error:
-        raise BackupError(f"{file} could not be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 # Before the dump's own statements. Django's tables are in the schema public; a broker may have one of its own.
 _BEGIN = b"""
 SET client_min_messages = warning;
@@ -205,20 +178,16 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     What is there is replaced only with ``replace``. Until the new database is whole, the site stays as it is; from then
     on it does not start before files and migrations are done, too, and restoring again does them. Raises: BackupError.
     """
+    if has_citus():
+        raise BackupError(_CLUSTER)
     try:
         with tarfile.open(file) as archive:
             manifest = _read_manifest(archive)
             _check_target(replace=replace)
             with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as folder:
                 archive.extractall(folder, filter="data")
-                unpacked = Path(folder)
-                if not is_in_a_folder():
-                    # Names are random: what is there already is the same. What belongs to no document stays.
-                    _fill_bucket(unpacked / MEDIA)
-                _restore_database(unpacked / DUMP)
-                _replace_files(unpacked)
-    except FilesUnavailable as error:
-        raise BackupError(str(error)) from error
+                _restore_database(Path(folder) / DUMP)
+                _replace_files(Path(folder))
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
     # A site that begins anew would read its demo documents.
@@ -242,10 +211,8 @@ def _read_manifest(archive: tarfile.TarFile) -> Manifest:
     """Raises: BackupError for what is no backup of this site, one of a newer release, or one of another form."""
     try:
         file = archive.extractfile(MANIFEST)
-        stored = json.load(file) if file is not None else {}
-        lists = {name: tuple(stored[name]) for name in ("migrations", "missing")}
-        manifest = Manifest(**{**stored, **lists})
-    except (KeyError, TypeError, ValueError) as error:
+        manifest = Manifest(**json.load(file))  # type: ignore[arg-type]  # None, of a folder of this name, cannot be read
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
     if manifest.format != FORMAT:
         raise BackupError(f"This backup has form {manifest.format}; this release reads form {FORMAT}.")
@@ -263,19 +230,11 @@ def _check_target(*, replace: bool) -> None:
         )
         if cursor.fetchone()[0]:
             raise BackupError("The site is running: stop it first.")
-        if has_citus():
-            raise BackupError(
-                "This database is one of a Citus cluster: restore into a new database of the coordinator, set Citus up "
-                "in it, and distribute it (docs/citus.md)."
-            )
-        cursor.execute("SELECT to_regclass('auth_user') IS NOT NULL")
-        has_data = cursor.fetchone()[0]
-        if has_data:
-            cursor.execute("SELECT EXISTS (SELECT FROM auth_user) OR EXISTS (SELECT FROM retrieval_collection)")
-            has_data = cursor.fetchone()[0]
+        is_filled = "auth_user" in connection.introspection.table_names(cursor) and (
+            get_user_model()._default_manager.exists() or Collection.objects.exists()
+        )
     media = Path(settings.MEDIA_ROOT)
-    has_files = is_in_a_folder() and media.is_dir() and any(media.rglob("*.*"))
-    if (has_data or has_files) and not replace:
+    if not replace and (is_filled or (is_in_a_folder() and media.is_dir() and any(media.rglob("*.*")))):
         raise BackupError("This site has data already: restoring would replace it. Use --force to do so.")
 
 
@@ -297,12 +256,6 @@ def _restore_database(dump: Path) -> None:
         if psql.wait() or not is_read:
             errors.seek(0)
             raise BackupError(f"The database could not be replaced: {errors.read().decode(errors='replace').strip()}")
-
-
-def _fill_bucket(media: Path) -> None:
-    for path in sorted(media.rglob("*")):
-        if path.is_file():
-            copy_to_bucket(path, str(path.relative_to(media)))
 
 
 def _replace_files(unpacked: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +27,8 @@ logger = logging.getLogger(__name__)
 DEADLINE_SECONDS = 1.5
 # The least that libpq accepts. It is longer than the deadline, which does not wait for it.
 CONNECT_TIMEOUT_SECONDS = 2
-# A round of this age is given up: its connection is closed, so that the next round opens a new one.
-ABANDONED_SECONDS = 10.0
+# A server whose machine is gone without a word is given up by the kernel after 10 seconds.
+_KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
 # How long the finding of an expensive check is kept: a remote embedder may cost money for each call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
@@ -93,13 +91,10 @@ class Round:
 
     checks: Mapping[str, Check]
     findings: dict[str, Finding] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
     done: threading.Event = field(default_factory=threading.Event)
-    connection: BaseDatabaseWrapper | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
-        self.connection = connections["default"] = dedicated_connection()
+        connections["default"] = dedicated_connection()
         try:
             for name, check in self.checks.items():
                 if self.findings.get("database", Finding()).state is Health.FAILED:
@@ -111,23 +106,8 @@ class Round:
                     logger.exception("The readiness check %s failed.", name)
                     self.findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
-            with self.lock:
-                connections.close_all()
-                self.connection = None
+            connections.close_all()
             self.done.set()
-
-    def abandon(self) -> None:
-        """Close the connection, which ends a thread that waits for a silent server."""
-        with self.lock:
-            link = self.connection.connection if self.connection is not None else None
-            if link is None:
-                return  # it is still connecting, which has a timeout
-            logger.warning("The database has not answered a readiness check for %.0f s.", ABANDONED_SECONDS)
-            try:
-                with socket.socket(fileno=os.dup(link.fileno())) as line:
-                    line.shutdown(socket.SHUT_RDWR)
-            except OSError as error:
-                logger.warning("The connection of a readiness check could not be cut: %s", error)
 
 
 class CheckGroup:
@@ -152,8 +132,6 @@ class CheckGroup:
                 self._round = Round({name: self._known[name] for name in self._names})
                 # A daemon thread does not keep the process from ending.
                 threading.Thread(target=self._round.run, name="readiness", daemon=True).start()
-            elif time.monotonic() - self._round.started > ABANDONED_SECONDS:
-                self._round.abandon()
             return self._round
 
     def findings(self, of: Round, deadline: float) -> dict[str, Finding]:
@@ -186,8 +164,7 @@ def dedicated_connection() -> BaseDatabaseWrapper:
     described: dict[str, Any] = copy.deepcopy(connections.settings["default"])
     options = described["OPTIONS"]
     options.pop("pool", None)
-    options["connect_timeout"] = CONNECT_TIMEOUT_SECONDS
-    options["tcp_user_timeout"] = 2000
+    options |= {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "tcp_user_timeout": 2000, **_KEEPALIVE}
     described["CONN_MAX_AGE"] = 0
     made: BaseDatabaseWrapper = load_backend(described["ENGINE"]).DatabaseWrapper(described, "default")
     return made

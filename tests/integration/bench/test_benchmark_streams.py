@@ -47,7 +47,7 @@ def test_streams_are_measured_and_nothing_is_left(monkeypatch: pytest.MonkeyPatc
 
 def test_a_web_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url())
-    monkeypatch.setenv("ANSWERS_AT_ONCE", "a few")
+    monkeypatch.setenv("AUDIT_DAYS", "a few")
     with pytest.raises(CommandError, match=r"did not start: .*"):
         call_command("benchmark_streams", "--streams", "1", stdout=StringIO())
     assert not Collection.objects.filter(slug=streams.SLUG).exists()
