@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
-from django.contrib import admin
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -13,14 +16,19 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind, trace_address
-from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
+from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import near_cards
 from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, badge
+from retrieval.exceptions import ImproperModel, RetrievalError
+from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.record import tell
+from retrieval.sources.network import resolve
+from retrieval.sources.options import SecretField
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -213,6 +221,65 @@ class AnswerInline(ReadOnlyInline):
 class QuestionBudgetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     list_display = ["__str__", "user", "group", "questions_a_day", "tokens_a_day", "cost_a_day"]
     autocomplete_fields = ["user"]
+
+
+class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    api_key = SecretField(label=_("API key"), help_text=_("Encrypted, and never shown again. Empty: as it is."))
+
+    class Meta:
+        model = LanguageModel
+        fields = [
+            *("name", "base_url", "model", "api_key", "context_tokens", "price_prompt", "price_completion"),
+            *("groups", "is_default", "is_enabled"),
+        ]
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if name in (settings.OPENAI_MODEL, EXTRACTIVE):
+            raise forms.ValidationError(_t("The site's settings have this name already."))
+        return name
+
+    def clean_base_url(self) -> str:
+        """An address that the site may ask: that of OPENAI_BASE_URL, or one that a source could have."""
+        address = str(self.cleaned_data["base_url"]).rstrip("/")
+        try:
+            parts = urlsplit(address)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+                raise ValueError
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            sentence = _t("This must be an http or https address, without a name or a password in it.")
+            raise forms.ValidationError(sentence) from None
+        if parts.netloc != urlsplit(settings.OPENAI_BASE_URL).netloc:
+            try:
+                resolve(parts.hostname, port)
+            except RetrievalError as error:
+                raise forms.ValidationError(str(error)) from error
+        return address
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if "base_url" in given and given.get("model"):
+            try:
+                ChatEndpoint(given["base_url"], given.get("api_key", ""), given["model"])
+            except ImproperModel as error:
+                raise forms.ValidationError(str(error)) from error
+        return given
+
+
+@admin.register(LanguageModel)
+class LanguageModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    form = LanguageModelForm
+    list_display = ["name", "model", "base_url", "is_default", "is_enabled"]
+    filter_horizontal = ["groups"]
+
+    def save_model(self, request: HttpRequest, obj: LanguageModel, form: Any, change: bool) -> None:
+        if form.cleaned_data["api_key"]:
+            obj.api_key = form.cleaned_data["api_key"]
+        elif obj.secret and obj.base_url != form.initial.get("base_url"):
+            obj.api_key = ""
+            messages.warning(request, _t("The API key was for another address and is forgotten: type it again."))
+        super().save_model(request, obj, form, change)
 
 
 @admin.register(Conversation)

@@ -1,4 +1,4 @@
-"""The configured language model that writes answers, one instance a process."""
+"""The language models that may write answers, and which of them writes the next one."""
 
 from __future__ import annotations
 
@@ -8,53 +8,120 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+from django.db.models import Q
 
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
+from chat.exceptions import GenerationFailed
+from chat.models import LanguageModel
 from retrieval.exceptions import ImproperModel
+from retrieval.infrastructure.encryption import SecretUnreadable
+from retrieval.models.collection import groups_of, is_active, is_superuser
 
 if TYPE_CHECKING:
     from chat.protocols import AnswerGenerator
 
 
-@functools.cache
-def generator() -> AnswerGenerator | None:
-    """The configured language model; None without one: the documents are quoted then. Raises: ImproperlyConfigured."""
-    if settings.OPENAI_BASE_URL and settings.OPENAI_MODEL:
-        try:
-            return OpenAICompatibleGenerator(
-                settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL, _limits(), _prices(),
-                may_refuse=settings.CHAT_MODEL_MAY_REFUSE,
-            )  # fmt: skip
-        except ImproperModel as error:
-            raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
-    return None
+def language_models(user: Any = None) -> dict[str, LanguageModel]:
+    """By name, the language models that ``user`` may choose, the default first; without a user all of the site.
+
+    What OPENAI_BASE_URL and OPENAI_MODEL name is one of them, as a row that was never saved.
+    """
+    rows = list(LanguageModel.objects.filter(is_enabled=True))
+    names = {row.name for row in rows}
+    if rows and user is not None and not is_superuser(user):
+        groups = groups_of(user) if is_active(user) else ()
+        open_rows = LanguageModel.objects.filter(Q(groups=None) | Q(groups__in=groups))
+        open_ids = set(open_rows.values_list("pk", flat=True))
+        rows = [row for row in rows if row.pk in open_ids]
+    built_in = _built_in()
+    if built_in is not None and built_in.name not in names:
+        rows.append(built_in)
+    rows.sort(key=lambda row: (not row.is_default, row.pk is not None, row.name))
+    return {row.name: row for row in rows}
+
+
+def choosable_models(user: Any) -> list[str]:
+    """The names that the user has a choice of, the default first; empty where there is none."""
+    names = list(language_models(user))
+    return names if len(names) > 1 else []
+
+
+def writer_for(user: Any, wanted: str = "") -> str:
+    """The name of who writes for the user: the model that is ``wanted``, else the user's default, or that of quoting.
+    Raises: LookupError when the user may not choose what is wanted."""
+    models = language_models(user)
+    if wanted and wanted not in models:
+        raise LookupError(wanted)
+    return wanted or next(iter(models), EXTRACTIVE)
 
 
 def writer_name() -> str:
-    """The name of who writes answers: the model's, or that of quoting."""
-    model = generator()
-    return model.name if model is not None else EXTRACTIVE
+    """The name of who writes where nobody chose: the site's default model, or that of quoting."""
+    return writer_for(None)
 
 
-def _limits() -> AnswerLimits:
-    return AnswerLimits(
+def generator(name: str = "") -> AnswerGenerator | None:
+    """The language model of this name, empty: the site's default; None where the documents are quoted.
+
+    Raises: GenerationFailed for one that is not there any more, or whose key cannot be read; ImproperlyConfigured.
+    """
+    name = name or writer_name()
+    if name == EXTRACTIVE:
+        return None
+    row = language_models().get(name)
+    if row is None:
+        raise GenerationFailed(f"There is no language model named {name}.")
+    try:
+        values = (row.name, row.base_url, row.api_key, row.model, row.context_tokens, row.price_prompt)
+        return _generator(*values, row.price_completion)
+    except SecretUnreadable as error:
+        raise GenerationFailed(f"The API key of {name} cannot be read. {error}") from error
+    except ImproperModel as error:
+        raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _generator(
+    name: str,
+    base_url: str,
+    api_key: str,
+    model: str,
+    context_tokens: int,
+    price_prompt: float,
+    price_completion: float,
+) -> OpenAICompatibleGenerator:
+    """One a process while nothing of it changes: it remembers what its server does not take, and that it was away."""
+    limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,
         answer_tokens=settings.OPENAI_MAX_TOKENS,
-        context_tokens=settings.OPENAI_CONTEXT_TOKENS,
+        context_tokens=context_tokens,
         prompt_tokens=settings.OPENAI_PROMPT_TOKENS,
     )
+    prices = Prices(price_prompt, price_completion) if price_prompt or price_completion else None
+    may_refuse = settings.CHAT_MODEL_MAY_REFUSE
+    return OpenAICompatibleGenerator(base_url, api_key, model, limits, prices, name=name, may_refuse=may_refuse)
 
 
-def _prices() -> Prices | None:
-    prices = Prices(settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION)
-    return prices if prices.prompt or prices.completion else None
+def _built_in() -> LanguageModel | None:
+    if not (settings.OPENAI_BASE_URL and settings.OPENAI_MODEL):
+        return None
+    row = LanguageModel(
+        name=settings.OPENAI_MODEL,
+        base_url=settings.OPENAI_BASE_URL,
+        model=settings.OPENAI_MODEL,
+        context_tokens=settings.OPENAI_CONTEXT_TOKENS,
+        price_prompt=settings.OPENAI_PRICE_PROMPT,
+        price_completion=settings.OPENAI_PRICE_COMPLETION,
+    )
+    row.api_key = settings.OPENAI_API_KEY
+    return row
 
 
 def _forget(setting: str, **_: Any) -> None:
     if setting.startswith(("OPENAI_", "CHAT_MODEL_")):
-        generator.cache_clear()
+        _generator.cache_clear()
 
 
 setting_changed.connect(_forget)

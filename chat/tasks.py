@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from celery import shared_task
 
-from chat.answering.model_trial import try_configured_model
+from chat import conf
+from chat.answering import model_trial
+from chat.exceptions import GenerationFailed
 
 
 @shared_task
-def try_model() -> None:
-    try_configured_model()
+def try_model(name: str) -> None:
+    """Try the language model of this name; one that is gone, or does not answer, is tried when it is needed again."""
+    model = conf.language_models().get(name)
+    if model is not None:
+        with contextlib.suppress(GenerationFailed):
+            model_trial.try_model(model)

@@ -13,16 +13,17 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from celery import current_app
-from django.conf import settings
 from django.utils import timezone
 
+from chat import conf
 from chat.answering.completion_client import CompletionClient, Request
 from chat.answering.machinery import MachineryStream
 from chat.answering.prompts import RULES, quote_result
 from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed
-from chat.models import ModelTrial
+from chat.models import LanguageModel, ModelTrial
 from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.infrastructure.encryption import SecretUnreadable
 
 logger = logging.getLogger(__name__)
 
@@ -38,33 +39,43 @@ _OF_SOURCE = (
 )
 
 
-def uses_functions() -> bool:
-    """Whether the configured model passed its trial. A model that nobody has tried begins its trial in the background,
-    and is offered nothing until it has passed."""
-    trial, is_new = ModelTrial.objects.get_or_create(model=_configured(), defaults={"tried_at": timezone.now()})
+def uses_functions(name: str) -> bool:
+    """Whether the language model of this name passed its trial. A model that nobody has tried begins its trial in the
+    background, and is offered nothing until it has passed."""
+    model = conf.language_models().get(name)
+    if model is None:
+        return False
+    trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     # A trial that nobody finished, because its worker was killed, is begun again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
-        current_app.send_task("chat.tasks.try_model")
+        current_app.send_task("chat.tasks.try_model", [name])
     return bool(trial.uses_functions)
 
 
-def try_configured_model() -> None:
-    """Try the configured model, and remember how it did. A server that does not answer leaves nothing: the trial is
-    repeated when the next question could need it."""
-    trial, _ = ModelTrial.objects.get_or_create(model=_configured(), defaults={"tried_at": timezone.now()})
-    endpoint = ChatEndpoint(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL)
-    client = CompletionClient(endpoint, settings.OPENAI_MODEL, TRIAL_SECONDS)
+def try_model(model: LanguageModel) -> bool:
+    """Whether the model calls functions rightly, tried now and remembered. A server that does not answer leaves
+    nothing: the trial is repeated when the next question could need it. Raises: GenerationFailed."""
+    trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
-        trial.uses_functions = async_to_sync(_calls_rightly)(client)
+        passed = async_to_sync(_calls_rightly)(_client(model))
     except GenerationFailed as error:
         logger.warning("%s could not be tried: %s", trial.model, error)
         trial.delete()
-        return
-    trial.tried_at = timezone.now()
+        raise
+    trial.uses_functions, trial.tried_at = passed, timezone.now()
     trial.save()
-    logger.info("%s %s the trial of its calls.", trial.model, "passed" if trial.uses_functions else "failed")
+    logger.info("%s %s the trial of its calls.", trial.model, "passed" if passed else "failed")
+    return passed
+
+
+def _client(model: LanguageModel) -> CompletionClient:
+    """Raises: GenerationFailed when the model's key cannot be read."""
+    try:
+        return CompletionClient(ChatEndpoint(model.base_url, model.api_key, model.model), model.model, TRIAL_SECONDS)
+    except SecretUnreadable as error:
+        raise GenerationFailed(f"The API key of {model.name} cannot be read. {error}") from error
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
@@ -102,5 +113,5 @@ async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) ->
     return (said + machinery.close()).strip(), calls
 
 
-def _configured() -> str:
-    return f"{settings.OPENAI_MODEL} at {settings.OPENAI_BASE_URL}"[:500]
+def _endpoint(model: LanguageModel) -> str:
+    return f"{model.model} at {model.base_url}"[:500]

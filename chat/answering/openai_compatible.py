@@ -156,7 +156,7 @@ _AROUND = " \t\r\n\"'`*["
 
 
 class OpenAICompatibleGenerator:
-    """An AnswerGenerator. With ``may_refuse`` the model is told how to say that the sources do not answer. Raises:
+    """An AnswerGenerator, which answers name by ``name``, empty: the model's. With ``may_refuse`` the model is told how to say that the sources do not answer. Raises:
     ImproperModel for an endpoint that no request can be made to."""
 
     def __init__(
@@ -167,9 +167,10 @@ class OpenAICompatibleGenerator:
         limits: AnswerLimits | None = None,
         prices: Prices | None = None,
         *,
+        name: str = "",
         may_refuse: bool = False,
     ) -> None:
-        self.name = model
+        self.name = name or model
         self.may_refuse = may_refuse
         self._limits = limits or AnswerLimits()
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)

@@ -219,6 +219,7 @@ async def answer(
     draft: PartialAnswer | None = None,
     subject: str = "",
     profile: NamedProfile | None = None,
+    model: str = "",
     without_model: str = "",
 ) -> AsyncGenerator[AnswerEvent, None]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
@@ -228,7 +229,8 @@ async def answer(
     trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
     the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
-    of either, without approved answers. ``without_model`` is a sentence that says why no language model is asked;
+    of either, without approved answers. ``model`` names the language model that writes; empty: the site's default, and
+    ``extractive`` quotes the documents. ``without_model`` is a sentence that says why no language model is asked;
     empty: one may be.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
@@ -253,7 +255,7 @@ async def answer(
     if isinstance(searched, Failed):
         yield searched
         return
-    writing = await _weigh(question, filters, history, draft, searched, without_model)
+    writing = await _weigh(question, filters, history, draft, searched, model, without_model)
     yield writing.searched
     if not writing.is_answerable:
         yield await _refuse(writing)
@@ -345,6 +347,7 @@ async def _weigh(
     history: Sequence[Turn],
     draft: PartialAnswer,
     searched: Searched,
+    model: str,
     without_model: str,
 ) -> _Writing:
     """What the sources hold on the question, how sure it is that they answer it, and who writes."""
@@ -361,7 +364,14 @@ async def _weigh(
     if searched.trace.named_collections:
         notices.append(await in_thread(named_collections_notice)(searched.trace.named_collections))
     # What was computed over a table is right as it stands: no model retells it.
-    generator = conf.generator() if searched.computed is None else None
+    generator = None
+    if searched.computed is None:
+        try:
+            generator = await in_thread(conf.generator)(model)
+        except GenerationFailed as error:
+            MODEL_FAILURES.inc()
+            logger.warning("The documents are quoted: %s", error)
+            notices.append(fallback_notice(draft))
     if without_model and generator is not None:
         generator = None
         notices.append(without_model)
@@ -386,7 +396,7 @@ async def _find_tables(writing: _Writing) -> TablesOfQuestion | None:
     if writing.generator is None:
         return None
     tables = await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
-    return tables if tables is not None and await in_thread(uses_functions)() else None
+    return tables if tables is not None and await in_thread(uses_functions)(writing.generator.name) else None
 
 
 async def _fall_back(writing: _Writing, error: GenerationFailed | NoAnswer) -> None:

@@ -26,6 +26,7 @@ from chat.api.endpoints import begin_answer, finish_answer
 from chat.api.events import give_back_connection, unbuffered, with_answer
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
+from chat.conf import choosable_models
 from chat.models import Answer, Conversation
 from chat.pages.cards import passage_url, whole_text
 from chat.streaming import payloads, readers, sse
@@ -119,7 +120,8 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         allow_null=True,
         allow_blank=True,
         max_length=200,
-        help_text="`ragsite`, or empty: all documents; `ragsite/<collection>`: one collection.",
+        help_text="`ragsite`, or empty: all documents; `ragsite/<collection>`: one collection. "
+        "`@<language model>` behind it: who writes.",
     )
     messages = MessageSerializer(many=True, allow_empty=False)
     stream = FlagField(required=False, allow_null=True)
@@ -339,7 +341,8 @@ class CompletionsView(OpenAIView):
             raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
         if model not in {known["id"] for known in models_for(request.user)}:
             raise ModelNotFound(model)
-        collection = model.removeprefix(ALL).removeprefix("/")
+        named, _, writer = model.partition("@")
+        collection = named.removeprefix(ALL).removeprefix("/")
         try:
             # The protocol names no conversations, and has no cookies.
             answer = begin_answer(
@@ -349,6 +352,8 @@ class CompletionsView(OpenAIView):
                 conversation_id=_continued_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
+                # The conversation that goes on is not named: what was chosen in it before does not count.
+                model=writer or next(iter(choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
             )

@@ -154,6 +154,7 @@ class AskView(AskersView):
             conversation_id=asked.get("conversation"),
             collection=asked.get("collection") or "",
             method=asked.get("method") or "",
+            model=asked.get("model") or "",
             anew=asked["anew"],
         )
         if asked["stream"]:
@@ -169,6 +170,7 @@ def begin_answer(
     conversation_id: uuid.UUID | None = None,
     collection: str = "",
     method: str = "",
+    model: str = "",
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
@@ -185,6 +187,7 @@ def begin_answer(
             conversation_id=conversation_id,
             collection=collection,
             method=method,
+            model=model,
             anew=anew,
             history=history,
         )

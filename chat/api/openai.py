@@ -27,6 +27,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from chat.api.base import AskersView, WhateverIsAccepted
+from chat.conf import choosable_models
 from retrieval import conf
 from retrieval.api.problems import Unavailable
 from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
@@ -39,7 +40,8 @@ from retrieval.search.pipeline import place_to_search
 logger = logging.getLogger(__name__)
 
 ALL = "ragsite"
-"""The model that asks all documents; `ragsite/<collection>` asks one collection."""
+"""The model that asks all documents; `ragsite/<collection>` asks one collection. Behind either `@<language model>` names
+who writes, where there is a choice."""
 PLACEHOLDERS = frozenset(
     [
         *("-", "anonymous", "dummy", "empty", "none", "not-needed"),
@@ -173,11 +175,18 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: Any) -> list[dict[str, Any]]:
-    """All documents at once, each collection in service that the user may read, and the site's embedder."""
+    """All documents at once, each collection in service that the user may read, both also with each language model that
+    the user has a choice of, and the site's embedder."""
     collections = Collection.objects.readable_by(user).in_service()
     each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
     first = min((one["created"] for one in each), default=0)
-    return [_model(ALL, _("All documents"), first), *each, embedding_model()]
+    asked = [_model(ALL, _("All documents"), first), *each]
+    chosen = [
+        _model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
+        for name in choosable_models(user)
+        for one in asked
+    ]
+    return [*asked, *chosen, embedding_model()]
 
 
 def embedding_model() -> dict[str, Any]:

@@ -33,6 +33,13 @@ class AskRequestSerializer(KnownFieldsOnly):
         required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all."
     )
     method = NameField(choices=METHODS, required=False, allow_null=True)
+    model = TextField(
+        required=False,
+        allow_blank=True,
+        allow_null=True,
+        max_length=200,
+        help_text="The language model that writes, of those that the caller may choose; empty: the default.",
+    )
     stream = FlagField(required=False, default=False, help_text="Answer as server-sent events.")
     anew = FlagField(
         required=False, default=False, help_text="Answer again, even if the same question has been answered before."

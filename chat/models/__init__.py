@@ -2,6 +2,7 @@ from chat.models.answer import Answer, Citation, Feedback, StreamedEvent
 from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSource
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
+from chat.models.language_model import LanguageModel
 from chat.models.trial import ModelTrial
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Conversation",
     "DeletedDocument",
     "Feedback",
+    "LanguageModel",
     "ModelTrial",
     "QuestionBudget",
     "QuestionCount",

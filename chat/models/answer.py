@@ -38,6 +38,9 @@ class Answer(Leased):
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
     method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
+    model = models.CharField(
+        _("language model"), max_length=200, blank=True, help_text=_("Chosen; empty: the default of its asker.")
+    )
     history = models.JSONField(
         _("given history"),
         null=True,

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from chat.models.language_model import LanguageModel
+
 
 class QuestionBudget(models.Model):
     """What a person, each member of a group, or everybody may ask in a day, and what a language model may take for it.
@@ -40,7 +42,7 @@ class QuestionBudget(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text=_("In the currency of OPENAI_PRICE_PROMPT and OPENAI_PRICE_COMPLETION."),
+        help_text=_("In the currency of the language models' prices."),
     )
 
     class Meta:
@@ -65,8 +67,10 @@ class QuestionBudget(models.Model):
         return str(self.user or self.group or _("everybody"))
 
     def clean(self) -> None:
-        if self.cost_a_day is not None and not (settings.OPENAI_PRICE_PROMPT or settings.OPENAI_PRICE_COMPLETION):
-            sentence = _("No cost is counted: OPENAI_PRICE_PROMPT and OPENAI_PRICE_COMPLETION are not set.")
+        has_price = settings.OPENAI_PRICE_PROMPT or settings.OPENAI_PRICE_COMPLETION
+        priced = ~Q(price_prompt=0) | ~Q(price_completion=0)
+        if self.cost_a_day is not None and not has_price and not LanguageModel.objects.filter(priced).exists():
+            sentence = _("No cost is counted: no language model has a price.")
             raise ValidationError({"cost_a_day": sentence})
 
 

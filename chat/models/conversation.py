@@ -50,6 +50,8 @@ class Conversation(models.Model):
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, blank=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
+    # The language model that was chosen last; empty: the default of its owner.
+    model = models.CharField(max_length=200, blank=True, editable=False)
 
     class ShareScope(models.TextChoices):
         """What of a conversation its link leads to."""

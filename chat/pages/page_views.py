@@ -27,6 +27,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from chat.answering.words import stems
 from chat.budgets import budget_of
+from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
 from chat.models import Answer, Conversation, Feedback
@@ -302,22 +303,25 @@ def page(
     refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
+    models = choosable_models(request.user)
     unfolded = request.GET.get("unfold", "")
     answers = saved_answers(conversation) if conversation else ()
     withheld = rights.withheld_from(request.user, answers)
     turns = [
         build_withheld_turn(answer)
         if answer.pk in withheld
-        else build_turn(answer, debug=debug, unfolded=str(answer.pk) == unfolded)
+        else build_turn(answer, debug=debug, unfolded=str(answer.pk) == unfolded, models=models)
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(list(answers)[-1]))
     if refused_feedback and refused_feedback.id not in withheld:
-        turns = [refused_feedback if turn.id == refused_feedback.id else turn for turn in turns]
+        turns = [replace(refused_feedback, models=models) if turn.id == refused_feedback.id else turn for turn in turns]
     context = {
         "conversation": conversation,
         "turns": turns,
+        "models": models,
+        "chosen_model": request.POST.get("model") or (conversation.model if conversation else ""),
         "suggestions": [] if conversation else suggestions(request.user),
         "error": error,
         "question": question,

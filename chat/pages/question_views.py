@@ -21,6 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import push_url, reswap, retarget
 
 from chat.budgets import QuestionThrottle
+from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
@@ -68,7 +69,7 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     answer = readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
-    return build_turn(answer, debug=may_debug(request))
+    return build_turn(answer, debug=may_debug(request), models=choosable_models(request.user))
 
 
 async def _events(
@@ -96,7 +97,7 @@ def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
         answer = Answer.objects.get(pk=turn.id)
         if payload.get("withheld"):
             return build_withheld_turn(answer)
-        saved = replace(build_turn(answer, debug=turn.debug), follow_ups=follow_ups(answer))
+        saved = replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
     except Answer.DoesNotExist:
         return failed_turn(turn, {"message": _("This conversation was deleted.")})
     finally:
@@ -181,6 +182,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             # No collection has such a name, and the database would refuse to look for it.
             collection=request.POST.get("collection", "").replace("\0", "\ufffd"),
             method=request.POST.get("method", ""),
+            model=request.POST.get("model", ""),
             anew=bool(request.POST.get("anew")),
         )
     except asking.InvalidQuestion as error:
@@ -200,7 +202,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         async_to_sync(streams.finish)(answer.pk, caller=caller_of(request))
         return redirect(f"{address}#answer-{answer.pk}")
     context = {
-        "turn": build_turn(answer, debug=may_debug(request)),
+        "turn": build_turn(answer, debug=may_debug(request), models=choosable_models(request.user)),
         "conversation": answer.conversation,
         "is_new": named is None,
         **sidebar(request),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -36,6 +36,8 @@ class ShownTurn:
     ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a question that was turned away
     unread. ``addresses`` stand in a source that the answer names: it may link them. ``near`` are places that come near
     a question without an answer, ``choices`` questions to ask instead, ``follow_ups`` questions to go on with.
+    ``writer`` is who wrote the answer, ``models`` are the language models that it can be asked anew of; empty where
+    there is no choice.
     """
 
     id: uuid.UUID
@@ -68,6 +70,8 @@ class ShownTurn:
     is_withheld: bool = False
     was_searched: bool = True
     addresses: tuple[str, ...] = ()
+    writer: str = ""
+    models: Sequence[str] = ()
 
     @property
     def is_open(self) -> bool:
@@ -140,7 +144,7 @@ class ShownTurn:
         return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
 
 
-def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
+def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, models: Sequence[str] = ()) -> ShownTurn:
     """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
@@ -171,6 +175,8 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
         waited_seconds=int((timezone.now() - answer.created_at).total_seconds()),
         debug=debug,
         unfolded=unfolded,
+        writer=answer.generator,
+        models=models,
         was_searched=bool(answer.search_method),
         addresses=_addresses(answer.sources, {marker.number for marker in find_markers(answer.text)}),
     )

@@ -62,9 +62,17 @@ class CachedAnswer:
 
 
 def build_key(
-    question: str, filters: SearchFilters, *, method: str = "", history: Sequence[Turn] = (), subject: str = ""
+    question: str,
+    filters: SearchFilters,
+    *,
+    method: str = "",
+    history: Sequence[Turn] = (),
+    subject: str = "",
+    writer: str = "",
 ) -> str:
     """What an answer to the question depends on, as a SHA-256 in hexadecimal; empty when no answer serves twice.
+
+    ``writer`` names the language model that is to write; empty: the site's default.
 
     Made before the search: when a document changes after that, the answer is kept under a key that nobody asks for any
     more. Raises: SearchUnavailable.
@@ -72,6 +80,8 @@ def build_key(
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
     profile = profile_for(subject)
+    writer = writer or conf.writer_name()
+    model = conf.language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
@@ -89,17 +99,18 @@ def build_key(
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(current_calibration()),
-        "generator": conf.writer_name(),
+        "generator": writer,
         "model": [
             PROMPT_VERSION,
-            settings.OPENAI_BASE_URL,
+            model.base_url,
+            model.model,
             settings.OPENAI_MAX_TOKENS,
-            settings.OPENAI_CONTEXT_TOKENS,
+            model.context_tokens,
             settings.OPENAI_PROMPT_TOKENS,
             settings.CHAT_MODEL_MAY_REFUSE,
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
-        if conf.generator() is not None
+        if model is not None
         else [],
         # Refusals and notices are in the reader's language.
         "language": get_language(),
@@ -133,13 +144,15 @@ def find(key: str) -> CachedAnswer | None:
     return CachedAnswer(original, tuple(original.citations.all())) if original is not None else None
 
 
-def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn]) -> tuple[str, CachedAnswer | None]:
+def look_up(
+    answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str
+) -> tuple[str, CachedAnswer | None]:
     """The key of an answer that is to be written, and the earlier one that serves in its place, if there is one.
 
     Raises: SearchUnavailable.
     """
     subject = answer.conversation.subject
-    key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject)
+    key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat import budgets
+from chat import budgets, conf
 from chat.conversations import rights
 from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
@@ -60,12 +60,15 @@ def begin(
     conversation_id: uuid.UUID | None = None,
     collection: str = "",
     method: str = "",
+    model: str = "",
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
     """A PENDING answer to the question, in the conversation named or in a new one.
 
-    With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
+    ``model`` names the language model that writes; empty: the one that was chosen in the conversation before, while the
+    user may choose it, or the user's default. With ``anew`` no earlier answer to the same question serves, and the
+    conversation keeps its model. ``history`` are the turns before it, oldest first, of
     an asker who keeps them; they count in place of the conversation's. ``caller`` has a share of the places: an account
     or an address; empty for one that is not held to a share.
 
@@ -77,6 +80,9 @@ def begin(
     limits = limits_of(user)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
+    models = conf.language_models(user)
+    if model and model not in models:
+        raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
     with _place_in_queue(caller) as answer_id, transaction.atomic():
         budgets.spend_question(user)
         if conversation_id is not None:
@@ -84,7 +90,9 @@ def begin(
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             conversation.updated_at = timezone.now()
-            conversation.save(update_fields=["updated_at"])
+            if model and not anew:
+                conversation.model = model
+            conversation.save(update_fields=["updated_at", "model"])
         else:
             try:
                 filters = filters_for(user, collection)
@@ -97,12 +105,14 @@ def begin(
                 collection_id=filters.collections[0] if collection else None,
                 title=question[:200],
                 key=limits.key if limits else "",
+                model=model,
             )
         answer = Answer.objects.create(
             id=answer_id,
             conversation=conversation,
             question=question,
             method="" if method == "default" else method,
+            model=model or (conversation.model if conversation.model in models else ""),
             anew=anew,
             asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
             history=None if history is None else [asdict(turn) for turn in history],

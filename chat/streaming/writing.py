@@ -18,9 +18,10 @@ from django.conf import settings
 from django.db import OperationalError
 from django.utils.translation import gettext as _
 
-from chat import budgets
+from chat import budgets, conf
 from chat.answering import pipeline
 from chat.answering.threads import in_thread
+from chat.conversations import rights
 from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, runs, saving
@@ -135,9 +136,14 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
     if not run.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
+    try:
+        writer = await in_database(lambda: conf.writer_for(rights.asker_of(answer), answer.model))()
+    except LookupError:
+        yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
+        return
     is_instruction = bool(await in_thread(pipeline.instruction)(answer.question))
     if not is_instruction:
-        run.cache_key, cached = await in_database(_look_up)(run)
+        run.cache_key, cached = await in_database(_look_up)(run, writer)
         if cached is not None:
             yield cached
             return
@@ -151,6 +157,7 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
             history=run.history,
             draft=run.draft,
             subject=answer.conversation.subject,
+            model=writer,
             without_model="" if may_use_model else without_model_message(),
         )
         async with aclosing(answering_events) as events:
@@ -158,11 +165,11 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
                 yield event
 
 
-def _look_up(run: Run) -> tuple[str, CachedAnswer | None]:
+def _look_up(run: Run, writer: str) -> tuple[str, CachedAnswer | None]:
     """As `answer_cache.look_up`; the search reports a database that does not answer."""
     try:
         with statements_within(LOOK_UP_SECONDS):
-            return answer_cache.look_up(run.answer, run.filters, run.history)
+            return answer_cache.look_up(run.answer, run.filters, run.history, writer)
     except SearchUnavailable:
         return "", None
     except OperationalError as error:

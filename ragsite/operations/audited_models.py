@@ -77,6 +77,13 @@ WATCHED = (
         names=("name", "options", "secret"),
     ),
     Watched("retrieval.Webhook", "webhook", values=("is_active", "events"), names=("address", "secret")),
+    Watched(
+        "chat.LanguageModel",
+        "language_model",
+        values=("name", "model", "context_tokens", "price_prompt", "price_completion", "is_default", "is_enabled"),
+        names=("base_url", "secret"),
+        relations=("groups",),
+    ),
     Watched("retrieval.Draft", "draft", values=("status", "override")),
     Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
     Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),

@@ -10,9 +10,10 @@ from typing import Any
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from chat.models import ModelTrial
+from chat.models import LanguageModel, ModelTrial
 from tests.browser.conftest import PHONE, Complaints, Site
-from tests.browser.pages import answer_text, ask, begin_asking, source, words
+from tests.browser.pages import answer_text, ask, begin_asking, is_too_wide, source, violations, words
+from tests.browser.test_answer_forms import keep
 from tests.support.model_server import ModelServer, call_pieces
 from tests.support.proxy import TcpProxy
 
@@ -299,3 +300,37 @@ def test_a_row_that_the_model_asks_a_table_for_gets_a_source_card(
     assert model.requests[0]["messages"][1]["content"].count("SOURCE [") < int(link.inner_text())
     link.click()
     expect(page.locator("tr", has=page.locator("mark")).first).to_contain_text("34200")
+
+
+def test_a_reader_chooses_the_model_and_has_an_answer_written_anew_by_another(
+    model_site: Site, anywhere: Page, model: ModelServer
+) -> None:
+    page = anywhere
+    with model_site.data():
+        LanguageModel.objects.create(name="mistral-small-24b", base_url=model.url, model="large-v2")
+    try:
+        page.goto(model_site.url)
+        picker = page.locator(".composer").get_by_label("Language model")
+        expect(picker).to_have_value("tiny")
+        picker.select_option("mistral-small-24b")
+        turn = ask(page, QUESTION)
+        expect(turn.locator(".answer")).to_have_class("answer is-complete")
+        assert model.requests[-1]["model"] == "large-v2"
+        assert not is_too_wide(page)
+        assert violations(page) == []
+        page.reload()
+        expect(picker).to_have_value("mistral-small-24b")
+        anew = page.locator(".turn .actions").get_by_label("Language model")
+        expect(anew).to_have_value("mistral-small-24b")
+        anew.select_option("tiny")
+        page.get_by_role("button", name="Ask anew").click()
+        expect(page.locator(".turn")).to_have_count(2)
+        again = page.locator(".turn:last-child")
+        expect(again.locator(".answer")).to_have_class("answer is-complete")
+        assert model.requests[-1]["model"] == "tiny"
+        expect(again.locator(".actions").get_by_label("Language model")).to_have_value("tiny")
+        expect(picker).to_have_value("mistral-small-24b")
+        keep(page, "models")
+    finally:
+        with model_site.data():
+            LanguageModel.objects.all().delete()

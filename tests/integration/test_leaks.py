@@ -19,7 +19,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from chat.models import Answer, ApprovedAnswer, Conversation, QuestionBudget
+from chat.models import Answer, ApprovedAnswer, Conversation, LanguageModel, QuestionBudget
 from evaluation.models import (
     EvaluationQuestion,
     EvaluationRun,
@@ -293,6 +293,7 @@ MODELS: dict[str, Any] = {
     "chat_answer": Answer,
     "chat_approvedanswer": ApprovedAnswer,
     "chat_conversation": Conversation,
+    "chat_languagemodel": LanguageModel,
     "chat_questionbudget": QuestionBudget,
     "evaluation_evaluationquestion": EvaluationQuestion,
     "evaluation_evaluationrun": EvaluationRun,

@@ -17,13 +17,13 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.answering import completion_client, model_trial
-from chat.answering.model_trial import try_configured_model
 from chat.answering.openai_compatible import MOST_ROUNDS
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
 from chat.models import Answer, ModelTrial
 from chat.streaming import asking, readers, streams
+from chat.tasks import try_model
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, call_pieces, model_server
 from tests.support.remembered import remembered
@@ -302,13 +302,13 @@ async def test_a_server_that_loses_its_calls_is_asked_without(parts: Document, m
 async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
     parts: Document, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trials: list[str] = []
-    monkeypatch.setattr(model_trial.current_app, "send_task", trials.append)
+    trials: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(model_trial.current_app, "send_task", lambda *sent: trials.append(sent))
     await ModelTrial.objects.all().adelete()
     await ask()
     await ask("May the pump MX-9920-W carry glycol?")
     assert ["tools" in request for request in model.requests] == [False, False]
-    assert trials == ["chat.tasks.try_model"]
+    assert trials == [("chat.tasks.try_model", ["tiny"])]
     # Its worker was killed.
     await ModelTrial.objects.all().aupdate(tried_at=timezone.now() - timedelta(hours=1))
     await ask("May it carry glycol, the MX-9920-W?")
@@ -329,11 +329,11 @@ async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
 )
 def test_the_trial_of_a_model(model: ModelServer, rounds: list[list[object]], pieces: list[str], passes: bool) -> None:
     model.rounds, model.pieces = rounds, pieces  # type: ignore[assignment]
-    try_configured_model()
+    try_model("tiny")
     assert ModelTrial.objects.get().uses_functions is passes
 
 
 def test_a_server_that_does_not_answer_leaves_no_trial(model: ModelServer) -> None:
     model.statuses = [500] * 9
-    try_configured_model()
+    try_model("tiny")
     assert not ModelTrial.objects.exists()

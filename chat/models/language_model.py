@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models, transaction
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.infrastructure.encryption import decrypt, encrypt
+
+PURPOSE = "chat.language_models"
+
+
+class LanguageModel(models.Model):
+    """A language model that may write answers, beside the one that OPENAI_BASE_URL and OPENAI_MODEL name.
+
+    ``secret`` is the key of its server, encrypted; empty: none. The tokens of a price are a million.
+    """
+
+    name = models.CharField(
+        _("name"),
+        max_length=60,
+        unique=True,
+        validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9._:-]*\Z", _("Letters, digits, dots and hyphens only."))],
+        help_text=_("Readers choose by it, and programs name it: letters, digits, dots and hyphens."),
+    )
+    base_url = models.CharField(_("address"), max_length=1000)
+    model = models.CharField(_("model"), max_length=200, help_text=_("As its server calls it."))
+    secret = models.TextField(blank=True, editable=False)
+    context_tokens = models.PositiveIntegerField(
+        _("context tokens"),
+        default=16000,
+        validators=[MinValueValidator(1000)],
+        help_text=_("What a prompt and its answer may have together."),
+    )
+    price_prompt = models.FloatField(
+        _("price of what it reads"),
+        default=0,
+        validators=[MinValueValidator(0)],
+        help_text=_("Of a million tokens, in the currency of all prices; budgets count with it."),
+    )
+    price_completion = models.FloatField(
+        _("price of what it writes"), default=0, validators=[MinValueValidator(0)], help_text=_("Of a million tokens.")
+    )
+    groups = models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="+",
+        verbose_name=_("groups"),
+        help_text=_("Who may choose it. Empty: everybody who may ask."),
+    )
+    is_default = models.BooleanField(
+        _("default"), default=False, help_text=_("It writes where nobody chose another. At most one is the default.")
+    )
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("language model")
+        verbose_name_plural = _("language models")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def api_key(self) -> str:
+        """Raises: SecretUnreadable."""
+        return decrypt(PURPOSE, self.secret) if self.secret else ""
+
+    @api_key.setter
+    def api_key(self, key: str) -> None:
+        self.secret = encrypt(PURPOSE, key) if key else ""
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if self.is_default:
+                LanguageModel.objects.exclude(pk=self.pk).update(is_default=False)

@@ -1,0 +1,243 @@
+"""Several language models: who may choose which, what is saved with the answer, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.test import AsyncClient, Client
+from rest_framework.test import APIClient
+
+from chat import conf
+from chat.answering import completion_client
+from chat.models import Answer, Conversation, LanguageModel, QuestionCount
+from chat.streaming import asking, streams
+from retrieval.models import Collection, Document
+from tests.support.keys import key_of
+from tests.support.model_server import ModelServer, model_server
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump for heating. It may carry glycol."
+QUESTION = "May the MX-9920-W carry glycol?"
+CHANGE = "/admin/chat/languagemodel/{}/change/"
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+@pytest.fixture
+def small(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """The built-in model, from the settings."""
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
+    with model_server() as server:
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL, settings.CHAT_MODEL_TOOLS = server.url, "small", False
+        settings.OPENAI_API_KEY = "key-of-small"
+        server.pieces = ["It may carry glycol [1]."]
+        yield server
+
+
+@pytest.fixture
+def large(small: ModelServer) -> Iterator[ModelServer]:
+    """A server beside it; :func:`add` makes a model of it."""
+    with model_server() as server:
+        server.pieces = ["Glycol may be carried by the pump [1]."]
+        server.usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+        yield server
+
+
+def add(server: ModelServer, *groups: Group, name: str = "large", **values: Any) -> LanguageModel:
+    row = LanguageModel(name=name, base_url=server.url, model="org/large-v2", **values)
+    row.api_key = "key-of-large"
+    row.save()
+    row.groups.set(groups)
+    return row
+
+
+def ask(user: Any = None, question: str = QUESTION, **options: Any) -> Answer:
+    asked = asking.begin(question, user=user or AnonymousUser(), visitor="browser-1", **options)
+    sync_finish(asked)
+    return Answer.objects.select_related("conversation").get(pk=asked.pk)
+
+
+def sync_finish(answer: Answer) -> None:
+    async_to_sync(streams.finish)(answer.pk)
+
+
+def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library: Collection, large: ModelServer) -> None:
+    user = User.objects.create_user("reader")
+    add(large, price_prompt=2, price_completion=10)
+    answer = ask(user, model="large")
+    assert (answer.generator, answer.model, answer.text) == ("large", "large", "Glycol may be carried by the pump [1].")
+    assert answer.usage["cost"] == 0.003
+    assert float(QuestionCount.objects.get(user=user).cost) == 0.003
+    (request,) = large.requests
+    assert (request["model"], large.headers[0]["Authorization"]) == ("org/large-v2", "Bearer key-of-large")
+    # Nobody chose: the built-in one, and no answer of another model serves.
+    answer = ask(user)
+    assert (answer.generator, answer.model, answer.repeats) == ("small", "", None)
+    assert len(large.requests) == 1
+
+
+def test_the_conversation_keeps_its_model_and_asking_anew_does_not_change_it(
+    library: Collection, large: ModelServer
+) -> None:
+    add(large)
+    first = ask(model="large")
+    again = {"conversation_id": first.conversation_id}
+    assert ask(**again).generator == "large"
+    assert ask(**again, model="small", anew=True).generator == "small"
+    assert ask(**again).generator == "large"
+    assert ask(**again, model="small").generator == "small"
+    LanguageModel.objects.update(is_enabled=False)
+    Conversation.objects.update(model="large")
+    assert ask(**again, anew=True).generator == "small"
+
+
+def test_the_default_row_writes_for_those_who_may_choose_it(library: Collection, large: ModelServer) -> None:
+    group = Group.objects.create(name="Editors")
+    editor = User.objects.create_user("editor")
+    editor.groups.add(group)
+    row = add(large, group, is_default=True)
+    assert (list(conf.language_models(editor)), conf.writer_for(AnonymousUser())) == (["large", "small"], "small")
+    assert (ask(editor).generator, ask().generator) == ("large", "small")
+    other = add(large, name="other", is_default=True)
+    row.refresh_from_db()
+    assert (row.is_default, conf.writer_for(editor)) == (False, "other")
+    other.is_enabled = False
+    other.save()
+    assert conf.writer_for(editor) == "small"
+
+
+def test_without_a_model_that_the_reader_may_choose_the_documents_are_quoted(
+    library: Collection, large: ModelServer, settings: Any
+) -> None:
+    settings.OPENAI_BASE_URL = ""
+    add(large, Group.objects.create(name="Editors"), is_default=True)
+    assert ask().generator == "extractive"
+    assert not large.requests
+
+
+def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(
+    library: Collection, large: ModelServer, settings: Any
+) -> None:
+    row = add(large)
+    asked = asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
+    row.groups.set([Group.objects.create(name="Editors")])
+    sync_finish(asked)
+    asked.refresh_from_db()
+    assert (asked.status, "large" in asked.error) == (Answer.Status.FAILED, True)
+    row.groups.clear()
+    LanguageModel.objects.update(secret="of another site")
+    answer = ask(model="large")
+    assert (answer.generator, "language model did not answer" in answer.notice) == ("extractive", True)
+    assert not large.requests
+
+
+@pytest.fixture
+def closed(library: Collection, large: ModelServer) -> LanguageModel:
+    """A model for editors alone."""
+    return add(large, Group.objects.create(name="Editors"))
+
+
+@pytest.fixture
+def reader() -> User:
+    return User.objects.create_user("reader", password="a long password")
+
+
+@pytest.mark.parametrize("name", ["large", "nothing"])
+def test_programs_cannot_choose_what_the_reader_may_not(closed: LanguageModel, reader: User, name: str) -> None:
+    program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
+    refused = program.post("/api/v1/ask/", {"question": QUESTION, "model": name}, format="json")
+    assert (refused.status_code, list(refused.json())) == (400, ["model"])
+    body = {"model": f"ragsite@{name}", "messages": [{"role": "user", "content": QUESTION}]}
+    refused = program.post("/v1/chat/completions", body, format="json")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (404, "model")
+    listed = [each["id"] for each in program.get("/v1/models").json()["data"]]
+    assert not [each for each in listed if "@" in each]
+    page = Client()
+    page.force_login(reader)
+    assert page.post("/ask/", {"question": QUESTION, "model": name}, headers=HTMX).status_code == 422
+    assert 'name="model"' not in page.get("/").content.decode()
+    assert not Answer.objects.exists()
+
+
+def test_programs_and_pages_of_those_who_may_choose(closed: LanguageModel, reader: User) -> None:
+    reader.groups.add(*closed.groups.all())
+    program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
+    answered = program.post("/api/v1/ask/", {"question": QUESTION, "model": "large"}, format="json").json()
+    assert answered["generator"] == "large"
+    listed = [each["id"] for each in program.get("/v1/models").json()["data"]]
+    slug = Collection.objects.get().slug
+    both = ["ragsite", f"ragsite/{slug}"]
+    assert listed[:6] == [*both, *(f"{one}@{name}" for name in ("small", "large") for one in both)]
+    for model in (f"ragsite/{slug}@large", "ragsite@small", "ragsite"):
+        body = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
+        completion = program.post("/v1/chat/completions", body, format="json").json()
+        assert (completion["model"], completion["generator"]) == (model, "large" if "large" in model else "small")
+    page = Client()
+    page.force_login(reader)
+    shown = page.get(f"/c/{answered['conversation']}/").content.decode()
+    assert shown.count('name="model"') == 2
+    assert shown.count("<option selected>large</option>") == 2
+
+
+async def test_a_streamed_answer_can_be_asked_anew_of_another_model(library: Collection, large: ModelServer) -> None:
+    await sync_to_async(add)(large)
+    browser = AsyncClient()
+    await browser.post("/ask/", {"question": QUESTION, "model": "large"}, headers=HTMX)
+    answer = await Answer.objects.aget()
+    response = await browser.get(f"/answers/{answer.pk}/stream/")
+    streamed = b"".join([piece async for piece in response.streaming_content]).decode()
+    assert '<select class="action" name="model"' in streamed
+    assert "<option selected>large</option>" in streamed
+
+
+# The admin's page.
+
+
+FIELDS = {"name": "large", "model": "m", "context_tokens": 8000, "price_prompt": 0, "price_completion": 0}
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("ftp://models.example/v1", "http or https"),
+        ("https://me:secret@models.example/v1", "http or https"),
+        ("http://169.254.169.254/v1", "SOURCE_PRIVATE_HOSTS"),
+        ("http://127.0.0.1:9/v1", "SOURCE_PRIVATE_HOSTS"),
+        ("nonsense", "http or https"),
+    ],
+)
+def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: ModelServer, address: str, said: str):
+    page = admin_client.post("/admin/chat/languagemodel/add/", {**FIELDS, "base_url": address, "is_enabled": "on"})
+    assert said in page.content.decode()
+    assert not LanguageModel.objects.exists()
+
+
+def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(
+    admin_client: Client, small: ModelServer, settings: Any
+) -> None:
+    values = {**FIELDS, "base_url": f"{small.url}/", "api_key": "a-new-key", "is_enabled": "on"}
+    assert admin_client.post("/admin/chat/languagemodel/add/", {**values, "name": "small"}).status_code == 200
+    assert admin_client.post("/admin/chat/languagemodel/add/", values).status_code == 302
+    row = LanguageModel.objects.get()
+    assert (row.base_url, row.api_key, "a-new-key" in row.secret) == (small.url, "a-new-key", False)
+    address = CHANGE.format(row.pk)
+    assert "a-new-key" not in admin_client.get(address).content.decode()
+    admin_client.post(address, {**values, "api_key": "", "context_tokens": 9000})
+    row.refresh_from_db()
+    assert (row.context_tokens, row.api_key) == (9000, "a-new-key")
+    settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
+    admin_client.post(address, {**values, "api_key": "", "base_url": "http://127.0.0.1:9/v1"})
+    row.refresh_from_db()
+    assert (row.base_url, row.api_key) == ("http://127.0.0.1:9/v1", "")
