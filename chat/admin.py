@@ -9,21 +9,23 @@ from django.contrib import admin, messages
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import floatformat
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.answering.model_trial import try_out
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import near_cards
-from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, badge
+from retrieval.admin.base import CollectionFilter, ConditionFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.record import tell
@@ -268,8 +270,9 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 
 
 @admin.register(LanguageModel)
-class LanguageModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class LanguageModelAdmin(PageAdmin):
     form = LanguageModelForm
+    change_form_template = "admin/chat/languagemodel/change_form.html"
     list_display = ["name", "model", "base_url", "is_default", "is_enabled"]
     filter_horizontal = ["groups"]
 
@@ -280,6 +283,16 @@ class LanguageModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
             obj.api_key = ""
             messages.warning(request, _t("The API key was for another address and is forgotten: type it again."))
         super().save_model(request, obj, form, change)
+
+    def get_urls(self) -> list[URLPattern]:
+        test = self.button_path("<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel")
+        return [test, *super().get_urls()]
+
+    def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Asks the model, as it is saved, a short question."""
+        model = get_object_or_404(LanguageModel, pk=pk)
+        context = {"model": model, "tried": try_out(model)}
+        return self.render_page(request, "languagemodel/tested", _t("Test of %s") % model, context)
 
 
 @admin.register(Conversation)

@@ -73,8 +73,8 @@ def generator(name: str = "") -> AnswerGenerator | None:
     if row is None:
         raise GenerationFailed(f"There is no language model named {name}.")
     try:
-        values = (row.name, row.base_url, row.api_key, row.model, row.context_tokens, row.price_prompt)
-        return _generator(*values, row.price_completion)
+        prices = Prices(row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
+        return _generator(row.name, row.base_url, row.api_key, row.model, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise GenerationFailed(f"The API key of {name} cannot be read. {error}") from error
     except ImproperModel as error:
@@ -83,13 +83,7 @@ def generator(name: str = "") -> AnswerGenerator | None:
 
 @functools.lru_cache(maxsize=64)
 def _generator(
-    name: str,
-    base_url: str,
-    api_key: str,
-    model: str,
-    context_tokens: int,
-    price_prompt: float,
-    price_completion: float,
+    name: str, base_url: str, api_key: str, model: str, context_tokens: int, prices: Prices | None
 ) -> OpenAICompatibleGenerator:
     """One a process while nothing of it changes: it remembers what its server does not take, and that it was away."""
     limits = AnswerLimits(
@@ -99,7 +93,6 @@ def _generator(
         context_tokens=context_tokens,
         prompt_tokens=settings.OPENAI_PROMPT_TOKENS,
     )
-    prices = Prices(price_prompt, price_completion) if price_prompt or price_completion else None
     may_refuse = settings.CHAT_MODEL_MAY_REFUSE
     return OpenAICompatibleGenerator(base_url, api_key, model, limits, prices, name=name, may_refuse=may_refuse)
 

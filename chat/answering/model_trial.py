@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -16,9 +17,10 @@ from celery import current_app
 from django.utils import timezone
 
 from chat import conf
+from chat.answering.citations import find_markers
 from chat.answering.completion_client import CompletionClient, Request
 from chat.answering.machinery import MachineryStream
-from chat.answering.prompts import RULES, quote_result
+from chat.answering.prompts import RULES, estimated_tokens, quote_result
 from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed
 from chat.models import LanguageModel, ModelTrial
@@ -37,6 +39,53 @@ _OF_SOURCE = (
     "SOURCE [1] Handbook\n> The workshop opens at 9 and closes at 17.\n\n"
     f"{_TABLES}\n\nAnswer in English.\nQuestion: When does the workshop open?"
 )
+_OF_TWO = (
+    "SOURCE [1] Handbook\n> The workshop opens at 9 and closes at 17.\n\n"
+    "SOURCE [2] Prices\n> A repair costs 40 euros, and takes two days.\n\n"
+    "Answer in English.\nQuestion: When does the workshop open, and what does a repair cost?"
+)
+
+
+@dataclass(slots=True)
+class Tried:
+    """How a model did on a short question over two passages. None: not seen, because of the ``error``."""
+
+    text: str = ""
+    first_seconds: float | None = None
+    tokens_per_second: float | None = None
+    writes_markers: bool | None = None
+    uses_functions: bool | None = None
+    error: str = ""
+
+
+def try_out(model: LanguageModel) -> Tried:
+    """How the model does now; its trial of calls is remembered. It takes as long as four short answers."""
+    tried = Tried()
+    try:
+        async_to_sync(_answer)(_client(model), tried)
+        tried.uses_functions = try_model(model)
+    except GenerationFailed as error:
+        tried.error = str(error)
+    return tried
+
+
+async def _answer(client: CompletionClient, tried: Tried) -> None:
+    """Raises: GenerationFailed."""
+    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
+    began, first, counted = time.monotonic(), None, None
+    request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS, offers_tables=False)
+    async with aclosing(client.deltas(request)) as received:
+        async for delta in received:
+            if delta.text and first is None:
+                first = time.monotonic()
+            tried.text += delta.text
+            counted = delta.completion_tokens or counted
+    if first is None:
+        raise GenerationFailed("The model said nothing in place of an answer.")
+    tried.first_seconds = first - began
+    if (seconds := time.monotonic() - first) > 0:
+        tried.tokens_per_second = (counted or estimated_tokens(tried.text)) / seconds
+    tried.writes_markers = {marker.number for marker in find_markers(tried.text)} >= {1, 2}
 
 
 def uses_functions(name: str) -> bool:

@@ -156,8 +156,9 @@ _AROUND = " \t\r\n\"'`*["
 
 
 class OpenAICompatibleGenerator:
-    """An AnswerGenerator, which answers name by ``name``, empty: the model's. With ``may_refuse`` the model is told how to say that the sources do not answer. Raises:
-    ImproperModel for an endpoint that no request can be made to."""
+    """An AnswerGenerator. ``name`` is what answers call it; empty: as its server does. With ``may_refuse`` the model is
+    told how to say that the sources do not answer. Raises: ImproperModel for an endpoint that no request can be made
+    to."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ from retrieval.search.pipeline import place_to_search
 logger = logging.getLogger(__name__)
 
 ALL = "ragsite"
-"""The model that asks all documents; `ragsite/<collection>` asks one collection. Behind either `@<language model>` names
+"""The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names
 who writes, where there is a choice."""
 PLACEHOLDERS = frozenset(
     [

@@ -63,6 +63,12 @@ class LanguageModel(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if self.is_default:
+                LanguageModel.objects.exclude(pk=self.pk).update(is_default=False)
+
     @property
     def api_key(self) -> str:
         """Raises: SecretUnreadable."""
@@ -71,9 +77,3 @@ class LanguageModel(models.Model):
     @api_key.setter
     def api_key(self, key: str) -> None:
         self.secret = encrypt(PURPOSE, key) if key else ""
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        with transaction.atomic():
-            super().save(*args, **kwargs)
-            if self.is_default:
-                LanguageModel.objects.exclude(pk=self.pk).update(is_default=False)

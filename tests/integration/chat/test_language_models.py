@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,11 +14,11 @@ from rest_framework.test import APIClient
 
 from chat import conf
 from chat.answering import completion_client
-from chat.models import Answer, Conversation, LanguageModel, QuestionCount
+from chat.models import Answer, Conversation, LanguageModel, ModelTrial, QuestionCount
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer, call_pieces, model_server
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -241,3 +242,31 @@ def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(
     admin_client.post(address, {**values, "api_key": "", "base_url": "http://127.0.0.1:9/v1"})
     row.refresh_from_db()
     assert (row.base_url, row.api_key) == ("http://127.0.0.1:9/v1", "")
+
+
+def facts(page: str) -> list[str]:
+    return re.findall(r"<td>(.*)</td>", page.partition('id="content-main"')[2])
+
+
+def test_the_test_shows_what_the_model_can_do_or_why_it_does_not_answer(
+    admin_client: Client, large: ModelServer
+) -> None:
+    address = f"/admin/chat/languagemodel/{add(large).pk}/test/"
+    assert (
+        "It takes as long as four short answers."
+        in admin_client.get(address.replace("test", "change")).content.decode()
+    )
+    assert admin_client.get(address).status_code == 405
+    large.pieces = ["It opens at 9 [1]. ", "A repair of <b>17</b> pumps costs 40 euros [2]."]
+    large.rounds = [call_pieces('{"question": "How many pumps weigh more than 2 kg?"}')]
+    shown = admin_client.post(address).content.decode()
+    assert "It opens at 9 [1]. A repair of &lt;b&gt;17&lt;/b&gt; pumps costs 40 euros [2]." in shown
+    assert facts(shown)[2:] == ["yes", "yes"]
+    assert ModelTrial.objects.get().uses_functions
+    large.pieces = ["It opens at 9."]
+    shown = admin_client.post(address).content.decode()
+    assert [value.partition(":")[0] for value in facts(shown)[2:]] == ["no", "no"]
+    large.statuses, large.said = [401], "no such key: key-of-large"
+    shown = admin_client.post(address).content.decode()
+    assert "The model server refused the API key (HTTP 401)." in shown
+    assert facts(shown) == ["–"] * 4
