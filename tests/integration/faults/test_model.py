@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from chat import conf
@@ -89,7 +90,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
 
     break_it(model, "")
     model.delay_seconds = 0.2
-    generator: Any = conf.generator()
+    generator: Any = await sync_to_async(conf.generator)()
     monkeypatch.setattr(generator._client._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     trial = asyncio.create_task(ask())
     while len(model.requests) == asked:
