@@ -58,7 +58,7 @@ def library(collection: Collection, ingest: Callable[..., Document], settings: L
 @pytest.fixture
 def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
     generator = Gated()
-    monkeypatch.setattr(conf, "generator", lambda: generator)
+    monkeypatch.setattr(conf, "generator", lambda _name: generator)
     return generator
 
 

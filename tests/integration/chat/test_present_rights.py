@@ -295,7 +295,7 @@ class EndlessGenerator:
 async def test_a_running_stream_ends_when_the_right_is_lost(
     collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, loss: str
 ) -> None:
-    monkeypatch.setattr(conf, "generator", EndlessGenerator)
+    monkeypatch.setattr(conf, "generator", lambda _name: EndlessGenerator())
     monkeypatch.setattr(readers, "RECHECK_SECONDS", 0.05)
     owner = await sync_to_async(User.objects.create_user)("owner")
     session_key = ""
@@ -339,7 +339,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
 async def test_a_reader_who_leaves_lets_go_of_the_stream(
     collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conf, "generator", EndlessGenerator)
+    monkeypatch.setattr(conf, "generator", lambda _name: EndlessGenerator())
     await sync_to_async(ingest)(collection, "pump.md", PUMP)
     begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=AnonymousUser(), visitor="b")
 

@@ -64,7 +64,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 def slow(monkeypatch: pytest.MonkeyPatch) -> SlowGenerator:
     generator = SlowGenerator()
     SlowGenerator.calls = 0
-    monkeypatch.setattr(conf, "generator", lambda: generator)
+    monkeypatch.setattr(conf, "generator", lambda _name: generator)
     return generator
 
 
@@ -372,7 +372,7 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
 async def test_a_model_that_fails_is_replaced_and_the_reader_is_told(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conf, "generator", lambda: SlowGenerator(fail_after=2))
+    monkeypatch.setattr(conf, "generator", lambda _name: SlowGenerator(fail_after=2))
     answer = await sync_to_async(begin)()
     completed = (await collect(answer))[-1]
     assert completed.name == "completed"
@@ -383,7 +383,7 @@ async def test_a_model_that_fails_is_replaced_and_the_reader_is_told(
 
 
 async def test_an_unexpected_error_is_an_honest_sentence(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explode() -> None:
+    def explode(_name: str) -> None:
         raise ZeroDivisionError("internal detail")
 
     monkeypatch.setattr(conf, "generator", explode)

@@ -242,7 +242,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
     api: APIClient, library: Collection, tables: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filling = FillingGenerator(tables)
-    monkeypatch.setattr(conf, "generator", lambda: filling)
+    monkeypatch.setattr(conf, "generator", lambda _name: filling)
     monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
     response = api.post("/api/v1/ask/", QUESTION, format="json")
     assert response.status_code == 507
