@@ -41,7 +41,7 @@ def small(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServe
     """The built-in model, from the settings."""
     monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL, settings.CHAT_MODEL_TOOLS = server.url, "small", False
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "small"
         settings.OPENAI_API_KEY = "key-of-small"
         server.pieces = ["It may carry glycol [1]."]
         yield server

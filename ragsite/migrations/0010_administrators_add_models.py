@@ -25,6 +25,6 @@ def give(apps: Any, _editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ragsite", "0008_curators_approve_answers"), ("chat", "0016_language_models")]
+    dependencies = [("ragsite", "0009_no_superusers_by_claims"), ("chat", "0017_language_models")]
 
     operations = [migrations.RunPython(give, migrations.RunPython.noop)]

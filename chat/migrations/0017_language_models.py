@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
-        ('chat', '0015_model_trial'),
+        ('chat', '0016_budget_of_everybody'),
     ]
 
     operations = [
