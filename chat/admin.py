@@ -133,7 +133,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         "refused",
         "feedback__helpful",
         "feedback__reason",
-        ("conversation__collection", CollectionFilter),
+        ("collection", CollectionFilter),
         DegradedFilter,
         ("search_method", IndexedValuesFilter),
         ("generator", IndexedValuesFilter),

@@ -113,7 +113,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
             stopped_seconds = _until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _Watch(process.pid).now()
-            rows = Answer.objects.filter(conversation__collection=collection).values_list("status", flat=True)
+            rows = Answer.objects.filter(collection=collection).values_list("status", flat=True)
             statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
         return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted)
     finally:
@@ -141,7 +141,7 @@ def _until_stopped(model: SlowModel, collection: Collection) -> float:
     """Seconds until the model writes nothing and no answer is open any more. Raises: UntrustworthyRun."""
     started = time.monotonic()
     open_answers = Answer.objects.filter(
-        conversation__collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
+        collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
     )
     while model.writing or open_answers.exists():
         if time.monotonic() - started > STOP_SECONDS:

@@ -227,7 +227,7 @@ def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
         request,
         asked["question"],
         conversation_id=asked.get("conversation"),
-        collection=asked.get("collection") or "",
+        collection=asked.get("collection"),
     )
     told = answer_as_json(finish_answer(answer, request.user))
     for place in (*told["citations"], *told["near"]):

@@ -80,20 +80,22 @@ def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def _searched_collections(answer: Answer) -> frozenset[int]:
-    conversation = answer.conversation
-    if conversation.collection_id is not None:
-        return frozenset({conversation.collection_id})
+    if answer.collection_id is not None:
+        return frozenset({answer.collection_id})
     return rights.readable_collections(rights.asker_of(answer))
 
 
 def _answers_before(answer: Answer) -> list[Answer]:
-    """Newest first."""
+    """Newest first; in a branch also those before the question that was edited."""
     if answer.is_first:
         return []
-    earlier = Answer.objects.filter(
-        conversation=answer.conversation_id,
-        created_at__lt=answer.created_at,
-        status__in=REMEMBERED_STATUSES,
-    ).order_by("-created_at")
-    # Their explanations are long, and nobody asks for them here.
-    return list(earlier.defer("trace", "statements", "timings_ms")[:REMEMBERED_TURNS])
+    found: list[Answer] = []
+    at: Answer | None = answer
+    while at is not None and len(found) < REMEMBERED_TURNS:
+        earlier = Answer.objects.filter(
+            conversation=at.conversation_id, created_at__lt=at.created_at, status__in=REMEMBERED_STATUSES
+        ).order_by("-created_at")
+        # Their explanations are long, and nobody asks for them here.
+        found += earlier.defer("trace", "statements", "timings_ms")[: REMEMBERED_TURNS - len(found)]
+        at = at.conversation.branched_from
+    return found

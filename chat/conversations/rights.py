@@ -200,9 +200,7 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
     if not rights.reads_deleted:
         open_collections = sorted(rights.collections)
         condition |= ~Q(**{f"{path}source_collections__contained_by": open_collections})
-        condition |= ~Q(**{f"{path}conversation__collection": None}) & ~Q(
-            **{f"{path}conversation__collection__in": open_collections}
-        )
+        condition |= ~Q(**{f"{path}collection": None}) & ~Q(**{f"{path}collection__in": open_collections})
     if rights.readers:
         condition |= ~Q(**{f"{path}choices": []})
     return condition
@@ -219,8 +217,7 @@ def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> Q
     closed = is_closed_to(user)
     if closed is None:
         return conversations
-    is_open = Q(collection=None) | Q(collection__in=readable_collections(user))
-    return conversations.filter(is_open).exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
+    return conversations.exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
 
 
 class _IsAmong(Func):

@@ -109,7 +109,7 @@ class MendingAdmin(PageAdmin):
         kind = ApprovedAnswer.Kind.OUT_OF_SCOPE if is_scope else ApprovedAnswer.Kind.ANSWER
         collections = Collection.objects.curated_by(request.user).in_service()
         of_passages = [offer.passage.collection for offer in offers]
-        first = answer.conversation.collection or collections.filter(slug__in=of_passages[:1]).first()
+        first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
         initial = {
             "question": answer.standing_alone,
             "text": _("This site does not answer questions about this.") if is_scope else _text_of(answer),
@@ -223,8 +223,7 @@ def _name(marker: int, passage: Any) -> str:
 
 
 def _collection_of(answer: Answer) -> str:
-    collection = answer.conversation.collection
-    return collection.slug if collection is not None else ""
+    return answer.collection.slug if answer.collection is not None else ""
 
 
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
 from retrieval.infrastructure.jobs import Leased
-from retrieval.models import Chunk, Document, SearchProfileVersion
+from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce
 
 
@@ -37,6 +37,11 @@ class Answer(Leased):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
+    # What was searched: a collection, one document of it, or with neither all that the asker might read.
+    collection = models.ForeignKey(
+        Collection, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("collection")
+    )
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, blank=True, related_name="+")
     method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
     model = models.CharField(
         _("language model"), max_length=200, blank=True, help_text=_("Chosen; empty: the default of its asker.")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.key_limits import limits_of
-from retrieval.models import Collection
+from retrieval.models import Collection, Document
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -47,11 +47,17 @@ class Conversation(models.Model):
     visitor = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
     # The public part of the API key that it was begun with.
     key = models.CharField(max_length=16, blank=True, editable=False)
+    # What the next question searches, unless it names something else: what the last one did.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, blank=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
     # The language model that was chosen last; empty: the default of its owner.
     model = models.CharField(max_length=200, blank=True, editable=False)
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, blank=True, related_name="+", editable=False)
+    # The answer whose question was edited: what was said before it counts here as well.
+    branched_from = models.ForeignKey(
+        "chat.Answer", models.SET_NULL, null=True, blank=True, related_name="branches", editable=False
+    )
 
     class ShareScope(models.TextChoices):
         """What of a conversation its link leads to."""

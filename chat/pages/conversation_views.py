@@ -21,6 +21,7 @@ from chat.pages.page_views import (
     FeedbackForm,
     ShareForm,
     TitleForm,
+    answers_before_branch,
     for_visitors,
     is_own,
     may_debug,
@@ -120,7 +121,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     else:
         # What was said before may be told again by what is shared: all answers are looked at.
         answers = list(saved_answers(conversation))
-        withheld = sharing.withheld_from(request.user, answers)
+        withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
         answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
         turns = [
             # Under other ids: those of a program without an account let whoever knows them act.

@@ -275,14 +275,8 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """The empty page; with ``?document=`` the question begins with that document's title, asked of its collection."""
-    wanted = request.GET.get("document", "")
-    readable = Document.objects.readable_by(request.user).select_related("collection")
-    document = readable.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
-    if document is None:
-        return page(request, conversation=None)
-    question = str(_("In “%(title)s”: ")) % {"title": document}
-    return page(request, conversation=None, question=question, collection=document.collection.slug)
+    """The empty page; with ``?document=`` that document alone is asked, with ``?collection=`` that collection."""
+    return page(request, conversation=None)
 
 
 @require_GET
@@ -298,15 +292,15 @@ def page(
     status: int = 200,
     error: str = "",
     question: str = "",
-    collection: str = "",
     renaming: TitleForm | None = None,
     refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
     models = choosable_models(request.user)
     unfolded = request.GET.get("unfold", "")
-    answers = saved_answers(conversation) if conversation else ()
-    withheld = rights.withheld_from(request.user, answers)
+    answers = list(saved_answers(conversation)) if conversation else []
+    before = answers_before_branch(conversation) if conversation else []
+    withheld = rights.withheld_from(request.user, [*before, *answers])
     turns = [
         build_withheld_turn(answer)
         if answer.pk in withheld
@@ -314,7 +308,7 @@ def page(
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
-        turns[-1] = replace(turns[-1], follow_ups=follow_ups(list(answers)[-1]))
+        turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
     if refused_feedback and refused_feedback.id not in withheld:
         turns = [replace(refused_feedback, models=models) if turn.id == refused_feedback.id else turn for turn in turns]
     context = {
@@ -322,20 +316,44 @@ def page(
         "turns": turns,
         "models": models,
         "chosen_model": request.POST.get("model") or (conversation.model if conversation else ""),
+        "turns_before": [
+            build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
+        ],
         "suggestions": [] if conversation else suggestions(request.user),
         "error": error,
         "question": question,
         "renaming": renaming,
-        "wanted_collection": collection or request.POST.get("collection") or request.GET.get("collection", ""),
         **sidebar(request, shown=request.path),
+        **_scope(request, conversation),
         **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
 
 
+def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
+    """What the next question searches, as the form or the address says, or else as the last question did."""
+    asked = request.POST or request.GET
+    document, collection = asked.get("document", ""), asked.get("collection", "")
+    if conversation and "collection" not in asked:
+        document = str(conversation.document_id or "")
+        collection = conversation.collection.slug if conversation.collection else ""
+    readable = Document.objects.readable_by(request.user)
+    found = readable.filter(pk=int(document[:18])).first() if document.isdecimal() else None
+    return {"wanted_collection": collection, "wanted_document": found}
+
+
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     """The conversation's answers with all that a page shows of them."""
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+
+
+def answers_before_branch(conversation: Conversation) -> list[Answer]:
+    """Of a branch: the answers before the question that was edited, with all that a page shows of them."""
+    edited = conversation.branched_from
+    if edited is None:
+        return []
+    earlier = saved_answers(edited.conversation).filter(created_at__lt=edited.created_at)
+    return [*answers_before_branch(edited.conversation), *earlier]
 
 
 def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:

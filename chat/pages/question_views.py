@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
-from django_htmx.http import push_url, reswap, retarget
+from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retarget
 
 from chat.budgets import QuestionThrottle
 from chat.conf import choosable_models
@@ -29,6 +29,7 @@ from chat.pages.page_views import (
     follow_ups,
     for_visitors,
     may_debug,
+    own_answer,
     own_conversation,
     page,
     readable_answer,
@@ -168,6 +169,11 @@ class _StreamedTurn:
 def ask(request: HttpRequest) -> HttpResponse:
     """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
     named = _uuid(request.POST.get("conversation", ""))
+    edited = _uuid(request.POST.get("edits", ""))
+    edits = own_answer(request, edited) if edited else None
+    collection, document = request.POST.get("collection"), request.POST.get("document", "")
+    if edits is not None:
+        collection, document = edits.collection.slug if edits.collection else "", str(edits.document_id or "")
     throttle = QuestionThrottle()
     if not throttle.allow_request(request, ask):
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
@@ -180,7 +186,9 @@ def ask(request: HttpRequest) -> HttpResponse:
             caller=caller_of(request),
             conversation_id=named,
             # No collection has such a name, and the database would refuse to look for it.
-            collection=request.POST.get("collection", "").replace("\0", "\ufffd"),
+            collection=None if collection is None else collection.replace("\0", "\ufffd"),
+            document=int(document[:18]) if document.isdecimal() else None,
+            edits=edits,
             method=request.POST.get("method", ""),
             model=request.POST.get("model", ""),
             anew=bool(request.POST.get("anew")),
@@ -201,10 +209,14 @@ def ask(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         async_to_sync(streams.finish)(answer.pk, caller=caller_of(request))
         return redirect(f"{address}#answer-{answer.pk}")
+    if edits is not None:
+        return HttpResponseClientRedirect(address)
     context = {
         "turn": build_turn(answer, debug=may_debug(request), models=choosable_models(request.user)),
         "conversation": answer.conversation,
         "is_new": named is None,
+        "wanted_collection": answer.collection.slug if answer.collection else "",
+        "wanted_document": answer.document,
         **sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)

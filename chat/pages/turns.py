@@ -19,6 +19,7 @@ from chat.models import Answer, Feedback
 from chat.pages.cards import Cited, NearCard, SourceCard, approved_line, build_cited, near_cards, plain, source_cards
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from chat.types import Choice
+from retrieval.models import Collection as DocumentCollection
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
 LOW_CONFIDENCE = 0.5
@@ -38,6 +39,7 @@ class ShownTurn:
     a question without an answer, ``choices`` questions to ask instead, ``follow_ups`` questions to go on with.
     ``writer`` is who wrote the answer, ``models`` are the language models that it can be asked anew of; empty where
     there is no choice.
+    ``is_narrow`` says of a refusal that only a part of the documents was searched.
     """
 
     id: uuid.UUID
@@ -49,6 +51,7 @@ class ShownTurn:
     near: tuple[NearCard, ...] = ()
     choices: tuple[Choice, ...] = ()
     follow_ups: tuple[str, ...] = ()
+    is_narrow: bool = False
     error: str = ""
     notices: tuple[str, ...] = ()
     citations: tuple[Cited, ...] = ()
@@ -158,6 +161,7 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, m
         refused=answer.refused,
         near=near_cards(answer.near) if answer.refused else (),
         choices=tuple(Choice(**offered) for offered in answer.choices),
+        is_narrow=answer.refused and not approval and _is_narrow(answer),
         error=answer.error,
         notices=notices(answer.degraded, answer.notice),
         citations=citations,
@@ -180,6 +184,11 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, m
         was_searched=bool(answer.search_method),
         addresses=_addresses(answer.sources, {marker.number for marker in find_markers(answer.text)}),
     )
+
+
+def _is_narrow(answer: Answer) -> bool:
+    others = DocumentCollection.objects.in_service().exclude(pk=answer.collection_id)
+    return answer.document_id is not None or (answer.collection_id is not None and others.exists())
 
 
 def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from chat.streaming.admission import ADMISSION, QueueFull
 from retrieval.exceptions import InvalidQuery
 from retrieval.infrastructure import disk
 from retrieval.key_limits import limits_of
+from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
@@ -58,13 +59,19 @@ def begin(
     visitor: str,
     caller: str = "",
     conversation_id: uuid.UUID | None = None,
-    collection: str = "",
+    collection: str | None = None,
+    document: int | None = None,
+    edits: Answer | None = None,
     method: str = "",
     model: str = "",
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
     """A PENDING answer to the question, in the conversation named or in a new one.
+
+    It is searched in the ``collection`` (a slug; empty: all that the user may read), or in the ``document`` alone, by
+    id, with what came in it; where neither is given, in what the conversation's last question was. A question that
+    ``edits`` another, which is the user's own, begins a branch: a conversation that goes on from what came before it.
 
     ``model`` names the language model that writes; empty: the one that was chosen in the conversation before, while the
     user may choose it, or the user's default. With ``anew`` no earlier answer to the same question serves, and the
@@ -89,36 +96,53 @@ def begin(
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
+            if collection is not None or document is not None:
+                conversation.collection, conversation.document = _scope(user, collection or "", document)
             conversation.updated_at = timezone.now()
             if model and not anew:
                 conversation.model = model
-            conversation.save(update_fields=["updated_at", "model"])
+            conversation.save(update_fields=["updated_at", "model", "collection", "document"])
         else:
-            try:
-                filters = filters_for(user, collection)
-            except InvalidQuery as error:
-                raise InvalidQuestion(str(error), field="collection") from error
+            within, only = _scope(user, collection or "", document)
             signed_in = bool(getattr(user, "is_authenticated", False))
             conversation = Conversation.objects.create(
                 owner=user if signed_in else None,
                 visitor="" if signed_in else visitor,
-                collection_id=filters.collections[0] if collection else None,
+                collection=within,
+                document=only,
+                branched_from=edits,
                 title=question[:200],
                 key=limits.key if limits else "",
-                model=model,
+                model=model or (edits.conversation.model if edits else ""),
             )
         answer = Answer.objects.create(
             id=answer_id,
             conversation=conversation,
             question=question,
+            collection=conversation.collection,
+            document=conversation.document,
             method="" if method == "default" else method,
             model=model or (conversation.model if conversation.model in models else ""),
             anew=anew,
             asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
             history=None if history is None else [asdict(turn) for turn in history],
         )
-        answer.is_first = conversation_id is None
+        answer.is_first = conversation_id is None and edits is None
         return answer
+
+
+def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
+    """The collection and the document that a question names. Raises: InvalidQuestion for what may not be read."""
+    if document is not None:
+        readable = Document.objects.readable_by(user).select_related("collection")
+        if (only := readable.filter(pk=document).first()) is None:
+            raise InvalidQuestion(_("There is no such document."), field="document")
+        return only.collection, only
+    try:
+        filters = filters_for(user, collection)
+    except InvalidQuery as error:
+        raise InvalidQuestion(str(error), field="collection") from error
+    return (Collection.objects.get(pk=filters.collections[0]) if collection else None), None
 
 
 @contextmanager
@@ -167,12 +191,14 @@ def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
 
 
 def filters_of(answer: Answer) -> SearchFilters:
-    """What the answer may be searched in: what its asker may read now, narrowed to the conversation's collection.
+    """What the answer may be searched in: what its asker may read now, narrowed to its collection or its document.
 
     Raises: InvalidQuery when that collection may no longer be read.
     """
-    conversation = answer.conversation
-    return filters_for(rights.asker_of(answer), conversation.collection.slug if conversation.collection else "")
+    document = answer.document
+    collection = answer.collection if document is None else document.collection
+    documents = () if document is None else tuple(document.list_with_members())
+    return filters_for(rights.asker_of(answer), collection.slug if collection else "", documents=documents)
 
 
 def checked(question: str) -> str:

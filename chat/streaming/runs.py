@@ -169,7 +169,7 @@ def acquire(answer_id: uuid.UUID, asked: Answer | None = None) -> Run | None:
     restart = {"status": Answer.Status.PENDING, "text": "", "error": ""}
     answer = _take(asked, rows, restart) if asked is not None else None
     if answer is None:
-        joined = rows.select_related("conversation__owner", "conversation__collection")
+        joined = rows.select_related("conversation__owner", "collection", "document__collection")
         answer = jobs.acquire_lease(joined, answer_id, **restart)
     if answer is None:
         return None

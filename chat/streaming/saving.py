@@ -103,7 +103,7 @@ def save(run: Run) -> tuple[str, dict[str, Any]]:
         )
         store([*run.rows(len(run.events)), last])
         if answer.status == Answer.Status.COMPLETED and answer.refused and not is_approved:
-            collection = answer.conversation.collection
+            collection = answer.collection
             gap = {"answer": str(answer.pk), "question": answer.question}
             announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
         if answer.status == Answer.Status.COMPLETED:

@@ -30,10 +30,7 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  GROUP BY GROUPING SETS ((1), ())
  ORDER BY 1 NULLS LAST
 """
-_OF_COLLECTION = """
-   AND EXISTS (SELECT FROM chat_conversation AS conversation
-                WHERE conversation.id = answer.conversation_id AND conversation.collection_id = %(collection)s)
-"""
+_OF_COLLECTION = " AND answer.collection_id = %(collection)s "
 # An answer that was stopped, failed or copied from an earlier one says nothing of how long an answer takes.
 # A copy stays one when its original is deleted, and it has no link to it any more.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
@@ -101,15 +98,14 @@ EDGES = tuple(number / BINS for number in range(BINS + 1))
 # Of these the dashboard draws the distribution, of each judge apart: their scores cannot be compared.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST passes over NULL, and would put errors among the best. Materialized, or every score would be led to its
-# conversation, instead of every judgement once.
+# LEAST passes over NULL, and would put errors among the best. Materialized, or every score would be led to its answer,
+# instead of every judgement once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
       FROM evaluation_judgement AS judgement
       JOIN chat_answer AS answer ON answer.id = judgement.answer_id
-      JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id
-     WHERE (%(collection)s::bigint IS NULL OR conversation.collection_id = %(collection)s) {is_open}
+     WHERE (%(collection)s::bigint IS NULL OR answer.collection_id = %(collection)s) {is_open}
 )
 SELECT score.metric,
        judged.judge,

@@ -174,7 +174,7 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     searched = scope.answers().exclude(search_method="")
     # Mostly there are none, and without the join the answers are read in the order of an index.
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
-        searched = searched.exclude(conversation__collection__in=drafts)
+        searched = searched.exclude(collection__in=drafts)
     searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]

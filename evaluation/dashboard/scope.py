@@ -54,7 +54,7 @@ class DashboardScope:
         """Finished answers, without what makes their rows large."""
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
-            found = found.filter(conversation__collection=self.collection)
+            found = found.filter(collection=self.collection)
         return self.open_answers(found).defer("trace", "statements", "history")
 
     def open_answers(self, answers: QuerySet[Answer]) -> QuerySet[Answer]:
@@ -78,7 +78,7 @@ class DashboardScope:
         """The admin's list of these answers, of one day where one is given."""
         since, until = (self.since, None) if day is None else (start_of(day), start_of(day + timedelta(days=1)))
         if self.collection is not None:
-            lookups["conversation__collection__id__exact"] = self.collection.pk
+            lookups["collection__id__exact"] = self.collection.pk
         query = {"completed_at__gte": since.isoformat(), **lookups}
         if until is not None:
             query["completed_at__lt"] = until.isoformat()
@@ -151,7 +151,7 @@ def low_scores(scope: DashboardScope, selection: AnswerSelection) -> QuerySet[Sc
         created_at__lte=scope.until,
     )
     if scope.collection is not None:
-        scores = scores.filter(judgement__answer__conversation__collection=scope.collection)
+        scores = scores.filter(judgement__answer__collection=scope.collection)
     if scope.viewer is not None and (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
         scores = scores.exclude(closed)
     return (

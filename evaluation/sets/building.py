@@ -66,8 +66,8 @@ def collection_asked(answer: Answer) -> Collection | None:
 
     Of an answer from a draft it is the draft's collection. None when there is no collection at all.
     """
-    if answer.conversation.collection is not None:
-        return _in_service(answer.conversation.collection)
+    if answer.collection is not None:
+        return _in_service(answer.collection)
     sources = [source["document"]["id"] for source in answer.sources]
     counted = Counter(Document.objects.filter(pk__in=sources).order_by("pk").values_list("collection", flat=True))
     if not counted:

@@ -313,11 +313,15 @@ class Document(Job):
 
     def share_metadata(self) -> None:
         """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""
-        parents = [self.pk]
+        Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
+
+    def list_with_members(self) -> list[int]:
+        """Its id, and those of what came in it, and in that."""
+        found = parents = [self.pk]
         while parents:
-            members = Document.objects.filter(parent__in=parents)
-            parents = list(members.values_list("pk", flat=True))
-            members.update(metadata=self.metadata)
+            parents = list(Document.objects.filter(parent__in=parents).values_list("pk", flat=True))
+            found = found + parents
+        return found
 
     def write(self, **values: Any) -> bool:
         # During ingestion this is the time of the last progress: `/readyz` recognises a stuck document by it.

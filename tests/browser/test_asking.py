@@ -114,7 +114,7 @@ def test_a_chosen_collection_is_the_only_one_asked(site: Site, page: Page) -> No
     turn = ask(page, SEAL_KIT)
     titles = turn.locator(".source-title").all_text_contents()
     assert not any("Catalogue" in title for title in titles)
-    expect(page.locator("#scope")).to_contain_text("Lingo language reference")
+    expect(page.locator("select[name=collection]")).to_have_value("lingo")
 
 
 def test_a_suggestion_is_asked_with_a_click(site: Site, page: Page) -> None:

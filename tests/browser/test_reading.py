@@ -99,14 +99,54 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Si
     expect(page.locator(".cite a").first).to_be_in_viewport()
     assert page.url.partition("#")[0] == answered
     page.locator(".cite a").first.click()
+    for view in ("Text", "Rendered"):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_role("link", name="Back to the answer")).to_be_visible()
     title = page.get_by_role("heading", level=1).inner_text()
     page.get_by_role("link", name="Ask this document").click()
-    expect(page.locator("#question")).to_have_value(f"In “{title}”: ")
-    expect(page.locator("select[name=collection]")).to_have_value("parts")
-    page.locator("#question").press_sequentially("who pays the shipping?")
+    only = page.get_by_role("checkbox", name=f"Only “{title}”")
+    turn = ask(page, "Who pays for the shipping?")
+    expect(turn.locator(".source").first).to_contain_text(title)
+    expect(only).to_be_checked()
+    collections = page.get_by_label("Documents to ask")
+    expect(collections).to_be_hidden()
+    only.uncheck()
+    collections.select_option("")
+    turn = ask(page, "Who can see the debug panel?")
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    expect(only).to_have_count(0)
+    collections.select_option("parts")
+    expect(ask(page, "Who can see the debug panel?").locator(".answer")).to_have_class("answer is-refused")
+    page.get_by_role("button", name="Ask all documents").click()
+    expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
+    assert in_all_looks(page) == []
+    assert not is_too_wide(page)
+
+
+def test_an_edited_question_begins_a_branch(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    ask(page, "How long is the warranty?")
+    turn = ask(page, "Price of MX-9902-W")
+    before = page.url
+    turn.get_by_text("Edit", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".turn .answer")).to_have_class("answer is-complete")
-    expect(page.locator(".turn .source").first).to_contain_text("Merwe Fluidics")
+    edited = turn.get_by_label("The question, edited")
+    expect(edited).to_be_focused()
+    expect(turn.locator(".question")).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(turn.locator(".question")).to_be_visible()
+    page.keyboard.press("Enter")
+    edited.fill("Price of MX-9901-W")
+    assert in_all_looks(page) == []
+    assert not is_too_wide(page)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: url != before)
+    expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
+    expect(page.locator(".turn .question")).to_have_text(["How long is the warranty?", "Price of MX-9901-W"])
+    page.locator(".branch a").click()
+    expect(page.locator(".turn .question")).to_have_text(["How long is the warranty?", "Price of MX-9902-W"])
 
 
 def test_help_is_read_and_searched(site: Site, anywhere: Page) -> None:

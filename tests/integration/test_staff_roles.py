@@ -130,7 +130,8 @@ def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault: Docu
 
 def answer_from(document: Document, word: str) -> Answer:
     answer = Answer.objects.create(
-        conversation=Conversation.objects.create(collection=document.collection, title=f"Where is the {word}?"),
+        conversation=Conversation.objects.create(title=f"Where is the {word}?"),
+        collection=document.collection,
         question=f"Where is the {word}?",
         text=f"The {word} is there [1].",
         status=Answer.Status.COMPLETED,

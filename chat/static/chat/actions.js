@@ -61,9 +61,13 @@
     event.target.querySelector?.(".critique[open]")?.scrollIntoView({ block: "nearest" });
   });
 
+  body.addEventListener("toggle", (event) => {
+    if (event.target.matches(".edit[open]")) event.target.querySelector("textarea").focus();
+  }, true);
+
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    const panel = event.target.closest(".critique[open], .share details[open]");
+    const panel = event.target.closest(".critique[open], .share details[open], .edit[open]");
     if (panel) fold(panel);
   });
 

@@ -52,7 +52,8 @@ class DraftRefused(RetrievalError):
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """A draft of the collection, which a worker fills with its documents.
 
-    Raises: DraftRefused for one that has an open draft, and for a working copy.
+    Raises: DraftRefused for one that has an open draft, for a working copy, and while documents are being read, which
+    the draft would have to read once more.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -60,6 +61,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
         if collection.drafts.open().exists():
             raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
+        _require_read(collection)
         draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
         mark = _t("%s (draft)")
         draft.working_copy = Collection.objects.create(
@@ -89,13 +91,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         draft = _lock(draft, Draft.Status.OPEN)
         # What changes documents holds these rows: it is done by now, or finds the draft being published.
         list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
-        if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
-            message = ngettext(
-                "%d document is still being read: wait for it.",
-                "%d documents are still being read: wait for them.",
-                unread,
-            )
-            raise DraftRefused(message % unread)
+        _require_read(draft.working_copy)
         if not changes_of(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = versions_of(draft)
@@ -115,6 +111,14 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
     if objections:
         logger.warning("%s is published against objections, because: %s", draft, draft.override)
     return draft
+
+
+def _require_read(collection: Collection | None) -> None:
+    if unread := Document.objects.filter(collection=collection, status__in=_UNREAD).count():
+        message = ngettext(
+            "%d document is still being read: wait for it.", "%d documents are still being read: wait for them.", unread
+        )
+        raise DraftRefused(message % unread)
 
 
 def discard(draft: Draft) -> Draft:

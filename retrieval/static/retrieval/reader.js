@@ -3,10 +3,20 @@ addEventListener("load", () => {
   if (location.hash === "#passage") document.getElementById("passage")?.scrollIntoView();
 });
 
+// The way back is kept for other views of the document, and for others that are opened from it.
+const back = document.getElementById("came-from");
+const before = new URL(document.referrer || "about:blank");
+if (back.hasAttribute("href")) {
+  sessionStorage.setItem("came-from", back.getAttribute("href"));
+} else if (before.origin === location.origin && /^\/documents\/\d/.test(before.pathname) && sessionStorage.getItem("came-from")) {
+  back.setAttribute("href", sessionStorage.getItem("came-from"));
+  back.hidden = false;
+}
+
 // Back to the place where the answer was left, not to the top of its page.
-document.getElementById("came-from")?.addEventListener("click", (event) => {
+back.addEventListener("click", (event) => {
   if (history.length < 2 || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (new URL(document.referrer || location.href).pathname !== event.currentTarget.pathname) return;
+  if (before.pathname !== event.currentTarget.pathname) return;
   event.preventDefault();
   history.back();
 });

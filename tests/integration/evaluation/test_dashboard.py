@@ -11,7 +11,7 @@ from django.core.cache import caches
 from django.db import connection
 from django.utils import timezone
 
-from chat.models import Answer, Citation, Conversation, Feedback
+from chat.models import Answer, Citation, Feedback
 from evaluation.admin.dashboard_admin import decimal, percent
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.dashboard_figures import activity, distributions
@@ -58,9 +58,7 @@ def other(collection) -> Collection:
 def answer(
     ago: timedelta = timedelta(), *, of: Collection | None = None, helpful: bool | None = None, **values
 ) -> Answer:
-    made = completed_answer(completed_at=timezone.now() - ago, **values)
-    if of is not None:
-        Conversation.objects.filter(pk=made.conversation_id).update(collection=of)
+    made = completed_answer(completed_at=timezone.now() - ago, collection=of, **values)
     if helpful is not None:
         Feedback.objects.create(answer=made, helpful=helpful)
     return made

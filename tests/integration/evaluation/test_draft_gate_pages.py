@@ -237,9 +237,8 @@ def test_no_set_is_made_for_a_working_copy(admin, library, working_copy, tmp_pat
 def asked(collection: Collection | None, question: str, document: Document) -> Answer:
     answer = completed_answer(question=question)
     answer.sources[0]["document"]["id"] = document.pk
+    answer.collection = collection
     answer.save()
-    answer.conversation.collection = collection
-    answer.conversation.save()
     Feedback.objects.create(answer=answer, helpful=False)
     return answer
 

@@ -146,7 +146,7 @@ def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
     document = library.documents.get(source="pump.md")
     answer.sources = [{"document": {"id": document.pk}}] * 2
     assert building.collection_asked(answer) == library
-    answer.conversation.collection = other
+    answer.collection = other
     assert building.collection_asked(answer) == other
 
 

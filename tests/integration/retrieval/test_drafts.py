@@ -414,6 +414,13 @@ def test_a_draft_with_unread_documents_is_not_published(draft: Draft) -> None:
         lifecycle.publish(draft)
 
 
+def test_no_draft_begins_while_documents_are_read(library: Collection) -> None:
+    submission.submit(library, "new.md", b"# New\n\nNew.", enqueue=False)
+    with pytest.raises(DraftRefused, match="1 document is still being read"):
+        lifecycle.begin(library)
+    assert not Draft.objects.exists()
+
+
 def test_a_gate_holds_a_draft_back(library: Collection, guarded: list[Objection]) -> None:
     draft = copied(lifecycle.begin(library))
     working_copy(draft).documents.get(source="valve.md").delete()
@@ -554,7 +561,8 @@ def asked(collection: Collection) -> Answer:
     """A saved answer that cites a passage of the collection."""
     chunk = Chunk.objects.filter(collection=collection).select_related("document").order_by("pk")[0]
     answer = Answer.objects.create(
-        conversation=Conversation.objects.create(collection=collection),
+        conversation=Conversation.objects.create(),
+        collection=collection,
         question="What does the pump weigh?",
         text="It weighs 3450 grams [1].",
         status=Answer.Status.COMPLETED,

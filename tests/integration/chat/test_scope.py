@@ -1,0 +1,168 @@
+"""What a question searches, changed within a conversation, and questions that are edited into a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import Client
+
+from chat.conversations import rights
+from chat.conversations.history import turns_before
+from chat.models import Answer, Conversation
+from chat.streaming import asking, streams
+from retrieval.models import Collection, Document
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+HTMX = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    """Two collections, each with a pump; the first also with a valve."""
+    other = Collection.objects.create(slug="archive", name="Archive", text_search_configuration="english")
+    ingest(collection, "pump.md", "# New pump\n\nThe new pump weighs 3450 grams. It is made of steel.")
+    ingest(collection, "valve.md", "# Valve\n\nThe ball valve weighs 300 grams. It is made of brass.")
+    ingest(other, "old.md", "# Old pump\n\nThe old pump weighs 9900 grams. It is made of cast iron.")
+    return collection
+
+
+@pytest.fixture
+def browser(library: Collection) -> Client:
+    client = Client()
+    session = client.session
+    session[asking.VISITOR_KEY] = "browser-1"
+    session.save()
+    return client
+
+
+def ask(question: str, **options: object) -> Answer:
+    """Answered to its end."""
+    answer = asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
+    async_to_sync(streams.finish)(answer.pk)
+    return Answer.objects.select_related("conversation").get(pk=answer.pk)
+
+
+def found(answer: Answer) -> set[str]:
+    return {source["document"]["title"] for source in answer.sources}
+
+
+def test_later_questions_search_the_collection_that_was_chosen_last(library: Collection) -> None:
+    first = ask("How heavy is the pump?", collection="library")
+    moved = ask("How heavy is the pump?", conversation_id=first.conversation_id, collection="archive")
+    follow_up = ask("what is it made of?", conversation_id=first.conversation_id)
+    everywhere = ask("How heavy is the pump?", conversation_id=first.conversation_id, collection="")
+    assert (found(moved), found(follow_up)) == ({"Old pump"}, {"Old pump"})
+    assert "Old pump" not in found(first)
+    assert {"Old pump", "New pump"} <= found(everywhere)
+    # What was searched stays with each answer.
+    assert [answer.collection and answer.collection.slug for answer in first.conversation.answers.all()] == [
+        "library",
+        "archive",
+        "archive",
+        None,
+    ]
+    with pytest.raises(asking.InvalidQuestion):
+        ask("How heavy?", conversation_id=first.conversation_id, collection="nowhere")
+
+
+def test_a_document_alone_is_searched_until_that_is_taken_back(library: Collection, browser: Client) -> None:
+    valve = Document.objects.get(source="valve.md")
+    page = browser.get(f"/?document={valve.pk}").content.decode()
+    assert "Only “Valve”" in page
+    browser.post("/ask/", {"question": "What is made of steel?", "document": valve.pk, "collection": ""})
+    refused = Answer.objects.get()
+    assert found(refused) <= {"Valve"}
+    page = browser.get(f"/c/{refused.conversation_id}/").content.decode()
+    assert "Only “Valve”" in page
+    follow_up = ask("How heavy is it?", conversation_id=refused.conversation_id)
+    assert found(follow_up) == {"Valve"}
+    # Without the box of the document, the form names the collection alone.
+    browser.post(
+        "/ask/", {"question": "How heavy is the pump?", "conversation": refused.conversation_id, "collection": ""}
+    )
+    assert "New pump" in found(Answer.objects.latest("created_at"))
+    assert "Only “Valve”" not in browser.get(f"/c/{refused.conversation_id}/").content.decode()
+
+
+def test_what_came_in_a_document_is_searched_with_it(library: Collection) -> None:
+    letter = Document.objects.get(source="pump.md")
+    Document.objects.filter(source="valve.md").update(parent=letter)
+    assert found(ask("How heavy is the valve?", document=letter.pk)) == {"New pump", "Valve"}
+
+
+def test_a_document_that_may_not_be_read_is_no_scope(library: Collection, browser: Client) -> None:
+    pump = Document.objects.get(source="pump.md")
+    Collection.objects.filter(pk=library.pk).update(visibility="staff")
+    for wanted in (str(pump.pk), "9" * 30, "x"):
+        assert "Only “" not in browser.get(f"/?document={wanted}").content.decode()
+    sent = {"question": "How heavy?", "document": pump.pk, "collection": ""}
+    assert "There is no such document." in browser.post("/ask/", sent, **HTMX).content.decode()
+
+
+def test_a_refusal_in_a_part_offers_to_ask_everything(library: Collection, browser: Client) -> None:
+    for asked, offers in (("archive", True), ("", False)):
+        browser.post("/ask/", {"question": "Who won the football world cup?", "collection": asked})
+        answer = Answer.objects.latest("created_at")
+        assert answer.refused
+        page = browser.get(f"/c/{answer.conversation_id}/").content.decode()
+        assert ("Ask all documents" in page) == offers
+
+
+def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(
+    library: Collection, browser: Client
+) -> None:
+    first = ask("How heavy is the ball valve?", collection="library")
+    second = ask("what is it made of?", conversation_id=first.conversation_id)
+    third = ask("How heavy is the new pump?", conversation_id=first.conversation_id)
+    response = browser.post("/ask/", {"question": "and what is its weight?", "edits": second.pk}, **HTMX)
+    branched = Answer.objects.latest("created_at")
+    assert response.headers["HX-Redirect"] == f"/c/{branched.conversation_id}/"
+    assert branched.conversation_id != first.conversation_id
+    assert branched.collection == library
+    assert [turn.question for turn in turns_before(branched)] == [first.question]
+    async_to_sync(streams.finish)(branched.pk)
+    page = browser.get(f"/c/{branched.conversation_id}/").content.decode()
+    assert f'href="/c/{first.conversation_id}/#answer-{second.pk}"' in page
+    assert first.question in page
+    assert third.question not in page.partition('id="turns"')[2]
+    assert page.count('name="edits"') == 1  # What came before is there to read.
+    assert first.conversation.answers.count() == 3
+    # A branch of the branch remembers both.
+    later = ask("and in pounds?", conversation_id=branched.conversation_id)
+    browser.post("/ask/", {"question": "and its price?", "edits": later.pk}, **HTMX)
+    again = Answer.objects.latest("created_at")
+    assert [turn.question for turn in turns_before(again)] == [first.question, branched.question]
+    # Deleted means deleted: the branch stays without what came before it.
+    first.conversation.delete()
+    again.refresh_from_db()
+    assert [turn.question for turn in turns_before(Answer.objects.get(pk=again.pk))] == [branched.question]
+
+
+def test_nobody_edits_the_question_of_another(library: Collection) -> None:
+    asked = ask("How heavy is the ball valve?")
+    stranger = Client()
+    assert stranger.post("/ask/", {"question": "x y z?", "edits": asked.pk}, **HTMX).status_code == 404
+    assert stranger.post("/ask/", {"question": "x y z?", "edits": "no id"}, **HTMX).status_code == 404
+    assert Conversation.objects.count() == 1
+
+
+def test_a_branch_shows_nothing_that_was_lost_since(library: Collection) -> None:
+    owner = User.objects.create_user("owner")
+    client = Client()
+    client.force_login(owner)
+    begun = asking.begin("How heavy is the old pump?", user=owner, visitor="", collection="archive")
+    async_to_sync(streams.finish)(begun.pk)
+    client.post("/ask/", {"question": "and the valve?", "conversation": begun.conversation_id, "collection": "library"})
+    client.post("/ask/", {"question": "and the ball valve?", "edits": Answer.objects.latest("created_at").pk})
+    branch = Answer.objects.latest("created_at").conversation
+    assert "9900" in client.get(f"/c/{branch.pk}/").content.decode()
+    Collection.objects.filter(slug="archive").update(visibility="staff")
+    assert rights.is_withheld(owner, Answer.objects.get(pk=begun.pk))
+    assert "9900" not in client.get(f"/c/{branch.pk}/").content.decode()
