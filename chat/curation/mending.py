@@ -12,6 +12,8 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
@@ -19,6 +21,7 @@ from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.pages.cards import NearCard, approved_line, near_cards, passage_url, place
+from chat.pages.rendering import answer_html
 from chat.streaming import payloads
 from chat.types import Completed, Failed
 from retrieval.admin.base import PageAdmin
@@ -38,14 +41,16 @@ MOST_QUESTIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An answer, or what became of it, in the words that readers get. ``cited`` are addresses and titles."""
+    """An answer, or what became of it, as readers get it. ``cited`` are addresses and titles; ``passage`` is the first
+    that is cited, by id, None where it needs no question: of a refusal, an approved and a saved answer."""
 
-    text: str
+    text: SafeString
     refused: bool
     cited: list[tuple[str, str]]
     near: tuple[NearCard, ...] = ()
     approved: str = ""
     notice: str = ""
+    passage: int | None = None
 
 
 class MendingAdmin(PageAdmin):
@@ -93,7 +98,9 @@ class MendingAdmin(PageAdmin):
             "trouble": trouble,
             "find": wanted,
             "form": form if form is not None and doing == "approve" else self._form(request, answer, offers),
-            "scope_form": form if form is not None and doing == "scope" else self._form(request, answer, (), "scope"),
+            "scope_form": form
+            if form is not None and doing == "scope"
+            else self._form(request, answer, offers, "scope"),
             "may_approve": request.user.has_perm("chat.add_approvedanswer"),
             "may_give": request.user.has_perm("retrieval.change_chunk"),
             "may_upload": request.user.has_perm("retrieval.add_document"),
@@ -123,9 +130,13 @@ class MendingAdmin(PageAdmin):
             data.update({"kind": kind, "state": ApprovedAnswer.State.APPROVED})
             if not data.get("owner"):
                 data["owner"] = str(request.user.pk)
-        return ApprovedAnswerForm(
+        form = ApprovedAnswerForm(
             data, initial=initial, user=request.user, offers=offers, prefix=None, auto_id=f"{doing or 'approve'}_%s"
         )
+        if is_scope:
+            # It cites nothing.
+            form.fields["text"].help_text = ""
+        return form
 
     def log_addition_of(self, request: HttpRequest, approved: ApprovedAnswer) -> None:
         self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
@@ -136,7 +147,7 @@ class MendingAdmin(PageAdmin):
 
 
 def give(user: Any, chunk_id: str, question: str) -> str:
-    """Give the passage the question; returns why not, empty when it has it.
+    """Give the passage the question, which others lose; returns why not, empty when it has it.
 
     Raises: PermissionDenied for one who may not change passages.
     """
@@ -148,13 +159,19 @@ def give(user: Any, chunk_id: str, question: str) -> str:
     chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() else None
     if chunk is None:
         return _("Choose a passage of a collection that you may change.")
-    others = [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
+    had_it = list(chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk))
     try:
-        with changing(chunk.collection_id):
-            rewrite_questions(chunk, [question, *others][:MOST_QUESTIONS])
+        with changing(*{each.collection_id for each in [chunk, *had_it]}):
+            for other in had_it:
+                rewrite_questions(other, _without(question, other))
+            rewrite_questions(chunk, [question, *_without(question, chunk)][:MOST_QUESTIONS])
     except DocumentRejected as error:
         return str(error)
     return ""
+
+
+def _without(question: str, chunk: Chunk) -> list[str]:
+    return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
 
 
 def add_wording(user: Any, approved_id: str, question: str) -> None:
@@ -174,21 +191,23 @@ def ask_again(user: Any, question: str, collection: str) -> Result:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
             end = async_to_sync(_ask)(question, filters_for(user, collection))
     except RetrievalError as error:
-        return Result(str(error), refused=True, cited=[])
+        return Result(escape(str(error)), refused=True, cited=[])
     if isinstance(end, Failed):
-        return Result(end.message, refused=True, cited=[])
+        return Result(escape(end.message), refused=True, cited=[])
     approval = end.approval
     cited = {
         passage_url(each.passage.document_id, each.start, each.end): _name(each.marker, each.passage)
         for each in end.citations
     }
+    needs_question = not end.refused and not approval
     return Result(
-        end.text,
+        answer_html(end.text, ()),
         end.refused,
         list(cited.items()),
         near_cards(payloads.near_place(near) for near in end.near),
         approved_line(approval.by, approval.on) if approval else "",
         end.notice,
+        next((each.passage.chunk_id for each in end.citations if needs_question), None),
     )
 
 
@@ -208,7 +227,7 @@ def saved_result(answer: Answer) -> Result:
     }
     approval = approval_of(answer.approved)
     return Result(
-        answer.text or answer.error,
+        answer_html(answer.text, ()) if answer.text else escape(answer.error),
         answer.refused,
         list(cited.items()),
         near_cards(answer.near),

@@ -123,6 +123,29 @@ def test_a_passage_gets_the_question_and_answers_it(admin: Client, page: str, do
     assert "25 days of leave" in admin.post(page, {"action": "ask"}).content.decode()
 
 
+def test_a_question_is_given_to_one_passage_alone(
+    admin: Client, page: str, document: Document, ingest: Callable[..., Document]
+) -> None:
+    wrong = ingest(document.collection, "canteen.md", "# Canteen\n\nThe canteen has soup.")
+    admin.post(page, {"action": "give", "passage": passage(wrong).pk})
+    assert QUESTION in passage(wrong).canonical_questions
+    admin.post(page, {"action": "give", "passage": passage(document).pk})
+    assert passage(wrong).canonical_questions == []
+    assert {cited["chunk_id"] for cited in ask()["citations"]} == {passage(document).pk}
+
+
+def test_a_gap_that_a_document_closed_is_settled_with_its_passage(
+    admin: Client, page: str, document: Document, ingest: Callable[..., Document]
+) -> None:
+    text = f"# Rules\n\n## {QUESTION}\n\nYou may stay at home for a fortnight, and no longer than **twelve** days."
+    added = ingest(document.collection, "rules.md", text)
+    shown = admin.post(page, {"action": "ask"}).content.decode()
+    assert "<strong>twelve</strong>" in shown  # As readers see it, not as Markdown.
+    assert f'name="passage" value="{passage(added).pk}"' in shown
+    admin.post(page, {"action": "give", "passage": passage(added).pk})
+    assert unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
+
+
 def test_out_of_scope_is_no_gap(admin: Client, page: str, document: Document, curator: User) -> None:
     scope = scope_of({}, User.objects.create_superuser("root"))
     assert [one.question for one in unanswered(scope)[0]] == [QUESTION]

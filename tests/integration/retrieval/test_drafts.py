@@ -154,17 +154,6 @@ def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -
     assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}
 
 
-def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection) -> None:
-    for source in ("late.md", "later.md"):
-        submission.submit(library, source, b"# Late\n\nIt came late.", enqueue=False)
-    library.documents.filter(source="later.md").update(status=Document.Status.PROCESSING, lease=uuid.uuid4())
-    copy = working_copy(copied(lifecycle.begin(library)))
-    for late in copy.documents.filter(source__startswith="late"):
-        assert (late.status, late.lease, late.chunks.count()) == (Document.Status.PENDING, None, 0)
-        ingestion.ingest(late.pk)
-        assert late.chunks.count() == 1
-
-
 def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     draft = lifecycle.begin(library)
     calls: list[list[str]] = []
