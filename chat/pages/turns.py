@@ -187,8 +187,10 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, m
 
 
 def _is_narrow(answer: Answer) -> bool:
-    others = DocumentCollection.objects.in_service().exclude(pk=answer.collection_id)
-    return answer.document_id is not None or (answer.collection_id is not None and others.exists())
+    if answer.collection is None:
+        return False
+    others = DocumentCollection.objects.in_service().exclude(pk=answer.collection.pk)
+    return answer.document_id is not None or others.exists()
 
 
 def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
