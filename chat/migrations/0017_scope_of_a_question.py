@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0015_model_trial'),
+        ('chat', '0016_budget_of_everybody'),
         ('retrieval', '0015_document_review'),
     ]
 
