@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0016_budget_of_everybody'),
+        ('chat', '0017_language_models'),
         ('retrieval', '0015_document_review'),
     ]
 
