@@ -155,10 +155,10 @@ class Format:
     ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). A format is read when it has an
     ``extractor``, "package.module:function": the module is imported when it is first needed. ``recognise`` tells the
     format by its bytes, whatever the name of the file; ``recognise_text`` is asked only for a file that is plain text
-    by its name. A format with ``needs_recognition`` is never taken by its name alone. The extractor of one that
-    ``may_be_scanned`` also takes the pages that were recognised on their pictures; that of one that
-    ``may_hold_pictures`` takes an :class:`~retrieval.documents.extraction.embedded.EmbeddedPictures`. ``refusal`` is
-    said of a file of a format that is not read, instead of the usual sentence.
+    by its name. The extractor of one that ``may_be_scanned`` also takes the pages that were recognised on their
+    pictures; that of one that ``may_hold_pictures`` takes an
+    :class:`~retrieval.documents.extraction.embedded.EmbeddedPictures`. ``refusal`` is said of a file of a format that
+    is not read, instead of the usual sentence.
     """
 
     kind: str
@@ -169,10 +169,14 @@ class Format:
     view: View = View.TEXT
     recognise: Recogniser = never
     recognise_text: Recogniser = never
-    needs_recognition: bool = False
     may_be_scanned: bool = False
     may_hold_pictures: bool = False
     refusal: str = ""
+
+    @property
+    def needs_recognition(self) -> bool:
+        """Whether a file is never taken for one of this format by its name alone."""
+        return bool(self.extractor) and self.recognise is not never
 
     @property
     def extractor_module(self) -> str:
@@ -225,149 +229,60 @@ _IN = "retrieval.documents.extraction."
 
 
 def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
-    return Format(
-        kind,
-        extensions,
-        media_type,
-        label,
-        _IN + "pdf:extract_picture",
-        View.PRINTED,
-        recognise,
-        needs_recognition=True,
-        may_be_scanned=True,
-    )
+    extractor = _IN + "pdf:extract_picture"
+    return Format(kind, extensions, media_type, label, extractor, View.PRINTED, recognise, may_be_scanned=True)
 
 
+# fmt: off
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 KNOWN_FORMATS = (
+    Format("Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "plain:extract_markdown", View.MARKDOWN),
     Format(
-        "Markdown",
-        ("md", "markdown", "mdx"),
-        MARKDOWN,
-        "Markdown",
-        _IN + "plain:extract_markdown",
-        View.MARKDOWN,
+        "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED,
+        recognise_text=is_html, may_hold_pictures=True,
     ),
     Format(
-        "HTML",
-        ("html", "htm", "xhtml"),
-        HTML,
-        "HTML",
-        _IN + "html:extract_html",
-        View.CONVERTED,
-        never,
-        is_html,
-        may_hold_pictures=True,
+        "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", View.PRINTED, is_pdf,
+        may_be_scanned=True, may_hold_pictures=True,
     ),
     Format(
-        "a PDF",
-        ("pdf",),
-        PDF,
-        "PDF",
-        _IN + "pdf:extract_pdf",
-        View.PRINTED,
-        is_pdf,
-        needs_recognition=True,
-        may_be_scanned=True,
-        may_hold_pictures=True,
-    ),
-    Format(
-        "a Word document",
-        ("docx",),
-        DOCX,
-        "DOCX",
-        _IN + "word:extract_docx",
-        View.CONVERTED,
-        archive_holds("word/document.xml"),
-        needs_recognition=True,
-        may_hold_pictures=True,
+        "a Word document", ("docx",), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
+        archive_holds("word/document.xml"), may_hold_pictures=True,
     ),
     Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=archive_holds("xl/workbook.bin")),
     Format(
-        "an Excel workbook",
-        ("xlsx", "xlsm", "xltx"),
-        XLSX,
-        "XLSX",
-        _IN + "sheets:extract_workbook",
-        View.TABLES,
+        "an Excel workbook", ("xlsx", "xlsm", "xltx"), XLSX, "XLSX", _IN + "sheets:extract_workbook", View.TABLES,
         archive_holds("xl/"),
-        needs_recognition=True,
     ),
     Format(
-        "an OpenDocument spreadsheet",
-        ("ods", "ots"),
-        ODS,
-        "ODS",
-        _IN + "opendocument:extract_opendocument_sheet",
-        View.TABLES,
-        declares(ODS, f"{ODS}-template"),
-        needs_recognition=True,
+        "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS", _IN + "opendocument:extract_opendocument_sheet",
+        View.TABLES, declares(ODS, f"{ODS}-template"),
     ),
     Format(
-        "a PowerPoint presentation",
-        ("pptx", "pptm", "ppsx", "potx"),
-        PPTX,
-        "PPTX",
-        _IN + "presentation:extract_presentation",
-        View.SLIDES,
-        archive_holds("ppt/presentation.xml"),
-        needs_recognition=True,
+        "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "potx"), PPTX, "PPTX",
+        _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
         may_hold_pictures=True,
     ),
     Format(
-        "an OpenDocument presentation",
-        ("odp", "otp"),
-        ODP,
-        "ODP",
-        _IN + "opendocument:extract_opendocument_slides",
-        View.SLIDES,
-        declares(ODP, f"{ODP}-template"),
-        needs_recognition=True,
-        may_hold_pictures=True,
+        "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
+        View.SLIDES, declares(ODP, f"{ODP}-template"), may_hold_pictures=True,
     ),
     Format(
-        "an OpenDocument text",
-        ("odt", "ott"),
-        ODT,
-        "ODT",
-        _IN + "opendocument:extract_opendocument_text",
-        View.CONVERTED,
-        declares(ODT, f"{ODT}-template"),
-        needs_recognition=True,
-        may_hold_pictures=True,
+        "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
+        View.CONVERTED, declares(ODT, f"{ODT}-template"), may_hold_pictures=True,
     ),
     Format(
-        "an EPUB book",
-        ("epub",),
-        EPUB,
-        "EPUB",
-        _IN + "book:extract_book",
-        View.CONVERTED,
-        archive_holds("META-INF/container.xml"),
-        needs_recognition=True,
-        may_hold_pictures=True,
+        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
+        archive_holds("META-INF/container.xml"), may_hold_pictures=True,
     ),
     Format(
-        "an RTF document",
-        ("rtf",),
-        RTF,
-        "RTF",
-        _IN + "word:extract_rtf",
-        View.CONVERTED,
-        begins_with(b"{\\rtf"),
-        needs_recognition=True,
+        "an RTF document", ("rtf",), RTF, "RTF", _IN + "word:extract_rtf", View.CONVERTED, begins_with(b"{\\rtf"),
     ),
     Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
     Format(
-        "an Outlook message",
-        ("msg",),
-        MSG,
-        "MSG",
-        _IN + "mail:extract_outlook_mail",
-        View.CONVERTED,
+        "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
         is_outlook_message,
-        needs_recognition=True,
     ),
     _picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
     _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
@@ -390,14 +305,8 @@ KNOWN_FORMATS = (
     Format("an OpenDocument file", recognise=archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
     Format(
-        "a ZIP archive",
-        ("zip",),
-        ZIP,
-        "ZIP",
-        _IN + "archive:extract_archive",
-        View.CONVERTED,
+        "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
         begins_with(b"PK\x03\x04", b"PK\x05\x06"),
-        needs_recognition=True,
     ),
     Format(
         "a protected Office file",
@@ -423,6 +332,7 @@ KNOWN_FORMATS = (
     Format("a Parquet file", recognise=begins_with(b"PAR1")),
     Format("a PostScript file", recognise=begins_with(b"%!PS")),
 )
+# fmt: on
 
 
 __all__ = ["Format", "View"]

@@ -108,9 +108,6 @@ def describe(condition: Condition, known: KnownTable, language: str) -> str:
     if known.columns[condition.column].kind == "boolean":
         yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
         return f"{name} = {yes if value else no}"
-    if condition.operator == "year between":
-        first, last = (format_number(float(one or 0)) for one in condition.values)
-        return f"{name} tussen {first} en {last}" if language == "nl" else f"{name} between {first} and {last}"
     shown = condition.shown if condition.operator == "is" else format_number(float(value or 0))
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 

@@ -7,7 +7,7 @@ no reading.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
 from retrieval.tables.lexicon import (
@@ -48,18 +48,17 @@ _NEIGHBOURS = {
     Word.ABOVE: Operation.PREVIOUS,
     Word.BEFORE: Operation.PREVIOUS,
 }
-# Before a year: it is not that year alone.
 # What the key of a word lacks of the word.
 _LONGEST_ENDING = 5
+# Before a year: it is not that year alone.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, ``year`` and the
-    comparisons with a year (``year>``, ``year between``). ``values`` are alternatives. ``shown`` are the words of the
-    question.
+    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, or a comparison with a
+    year (``year>``). ``values`` are alternatives. ``shown`` are the words of the question.
     """
 
     column: int
@@ -80,9 +79,6 @@ class Condition:
             return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
             years = years_of(value)
-            if self.operator == "year between":
-                # Nobody can tell whether 2005 lies between 2005 and 2010.
-                return None if len(years) != 1 or years & set(self.values) else _is_between(min(years), self.values)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
         if self.operator != "is":
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
@@ -110,10 +106,6 @@ def _is_within(key: str, value: str) -> bool:
             if length >= len(key) and key_of(" ".join(words)) == key:
                 return True
     return False
-
-
-def _is_between(number: float, bounds: Sequence[CellValue]) -> bool:
-    return _compare(number, ">", bounds[:1]) and _compare(number, "<", bounds[1:])
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
@@ -209,7 +201,6 @@ class _Reader:
     # Conditions ------------------------------------------------------------------------------------------------------
 
     def _read_conditions(self) -> bool:
-        self._choose_periods()
         for at, span in enumerate(self.spans):
             if at in self.used:
                 continue
@@ -221,19 +212,6 @@ class _Reader:
                 self._read_flag(at)
         self._use_ands()
         return True
-
-    def _choose_periods(self) -> None:
-        """Of a figure that columns hold for several years, the one of the years that are named."""
-        years = [at for at, span in enumerate(self.spans) if span.kind is Kind.YEAR]
-        named = [int(self.spans[at].number) for at in years]
-        for at, span in enumerate(self.spans):
-            if span.kind is Kind.COLUMN and len(span.columns) > 1 and len(named) in (1, 2):
-                found = [one for one in span.columns if self.table.period(one) == (named[0], named[-1])]
-                if len(found) == 1:
-                    self.spans[at] = replace(span, columns=frozenset(found))
-                    self.used.update(range(years[0], years[-1] + 1))
-                    if self._word(years[0] - 1) is Word.BETWEEN:
-                        self.used.add(years[0] - 1)
 
     def _word(self, at: int) -> Word | None:
         return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
@@ -268,7 +246,7 @@ class _Reader:
         return True
 
     def _is_asked(self, at: int) -> bool:
-        return self._word(at - 1) in (*(Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT),)
+        return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
         """A number with the comparison before or behind it, of the column that is named behind or before both."""
@@ -290,12 +268,11 @@ class _Reader:
         return True
 
     def _read_year(self, at: int) -> bool:
-        """A year, in the one column of years, or in the one that is named beside it; two years are a period."""
+        """A year, in the one column of years, or in the one that is named beside it."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
-        if any(
-            len(self._column_at(place)) == 1 and not self._column_at(place) & columns for place in (at + 1,)
-        ) and self._word(at - 1) in (Word.ABOVE, Word.BELOW, Word.AT_LEAST, Word.AT_MOST):
+        other = self._column_at(at + 1) - columns
+        if len(other) == 1 and self._word(at - 1) in (Word.ABOVE, Word.BELOW, Word.AT_LEAST, Word.AT_MOST):
             return self._read_number(at)
         if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
@@ -307,7 +284,7 @@ class _Reader:
         year = self.spans[at].number
         before = tokenize(self.question[: self.spans[at].start])[-1:]
         if before and before[0].norm in _OPEN:
-            return self._read_period(at, column)
+            return False
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
         word = self._word(at - 1)
         if word in _COMPARATORS:
@@ -315,24 +292,7 @@ class _Reader:
             sign = _COMPARATORS[word]
             self.conditions.append(Condition(column, f"year{sign}", (year,), self._text(at)))
             return True
-        until = at + 2 if self._word(at + 1) is Word.AND else at + 1
-        if word is Word.BETWEEN and until < len(self.spans) and self.spans[until].kind is Kind.YEAR:
-            self.used.update(range(at - 1, until + 1))
-            self.conditions.append(Condition(column, "year between", (year, self.spans[until].number)))
-            return True
         self.conditions.append(Condition(column, "year=", (year,), self._text(at)))
-        return True
-
-    def _read_period(self, at: int, column: int) -> bool:
-        """ "From 2000 to 2009"; "by 2000" and "from 2000" alone are left over."""
-        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.YEAR:
-            return False
-        between = tokenize(self.question[self.spans[at].end : self.spans[at + 1].start])
-        if [token.norm for token in between] not in (["to"], ["through"], ["until"], ["tot"]):
-            return False
-        self.used.update([at, at + 1])
-        self.conditions.append(Condition(column, "year>=", (self.spans[at].number,), self._text(at)))
-        self.conditions.append(Condition(column, "year<=", (self.spans[at + 1].number,), self._text(at + 1)))
         return True
 
     def _read_flag(self, at: int) -> None:
@@ -420,7 +380,7 @@ class _Reader:
     ) -> TableReading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
-        if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
+        if not columns and not is_distinct and rows and self._follows(rows[0], Word.COUNT):
             return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
@@ -435,14 +395,6 @@ class _Reader:
         if is_total:
             return TableReading(Operation.SUM, conditions, order=column)
         return TableReading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
-
-    def _counts_value(self) -> bool:
-        """ "How many pumps": the rows of a value."""
-        at = next((at for at, span in enumerate(self.spans) if span.word in (Word.COUNT, Word.TOTAL_COUNT)), -1) + 1
-        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE or self.table.subject is None:
-            return False
-        last = tokenize(self._text(at))[-1].norm
-        return singular(last) != last and last.endswith(("s", "en"))
 
     def _count_rows(self) -> TableReading | None:
         return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None

@@ -16,7 +16,6 @@ from retrieval.tables.lexicon import (
     SUMMARIES_BEGIN,
     YEAR,
     key_of,
-    period_of,
     singular,
     squeeze,
     tokenize,
@@ -129,13 +128,9 @@ class KnownTable:
                     whole.setdefault(tuple(sorted(words)), set()).add(at)
                 if len(words) > 1 and words[-1] in _MEASURES:
                     partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
-                if period_of(name) and len(words) > 1:
-                    partly.setdefault(tuple(sorted(word for word in words if not word.isdigit())), set()).add(at)
-                elif len(words) > 1 and column.kind != "number":
+                if len(words) > 1 and column.kind != "number":
                     partly.setdefault((words[-1],), set()).add(at)
-        # The same figure of several years is one of them when a year is named.
-        partly = {words: found for words, found in partly.items() if len(found) == 1 or all(map(self.period, found))}
-        names = partly | whole
+        names = {words: found for words, found in partly.items() if len(found) == 1} | whole
         for group in SAME_COLUMNS:
             named = [names[(word,)] for word in group if (word,) in names]
             if len(named) == 1:
@@ -182,9 +177,6 @@ class KnownTable:
                 return False
         return True
 
-    def period(self, at: int) -> tuple[int, int] | None:
-        return period_of(self.columns[at].name)
-
     def is_ordinal(self, at: int) -> bool:
         words = self.words_of_column(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
@@ -205,10 +197,8 @@ def name_word(word: str) -> str:
 
 
 def _content_words(name: str, column: Column) -> list[str]:
-    """The words of a column's name in the singular, without those of grammar and the unit at the end, a period as its
-    years."""
-    words = [word for word in words_of_name(name) if not word.isdigit()] if period_of(name) else words_of_name(name)
+    """The words of a column's name in the singular, without those of grammar and the unit at the end."""
+    words = words_of_name(name)
     if len(words) > 1 and words[-1] == column.unit:
         words = words[:-1]
-    kept = [name_word(word) for word in words if word not in JOINING]
-    return [*kept, *(str(year) for year in sorted(set(period_of(name) or ())))]
+    return [name_word(word) for word in words if word not in JOINING]

@@ -21,9 +21,6 @@ _ENDINGS = (
     *("ed", "en", "es", "er", "al", "s", "e", "y", "t", "n"),
 )
 _SHORTEST_STEM = 4
-# What a column's name carries glued to its end: winpercent. Not so date and count: a candidate is no date.
-_GLUED = ("percentage", "percent", "number", "pct")
-_SHORTEST_GLUED = 3
 _TWICE = re.compile(r"([a-z])\1")
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w v".split())  # noqa: SIM905
@@ -119,51 +116,19 @@ def stems_of(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=5_000)
 def words_of_name(name: str) -> tuple[str, ...]:
-    """The folded words of a column's name: ``max_pressure_bar``, ``unitPrice`` and ``winpercent`` are split."""
-    words: list[str] = []
-    for part in _WORD.findall(name):
-        for piece in _CAMEL.split(part):
-            words.extend(_split_glued(fold(piece)))
-    return tuple(words)
-
-
-def _split_glued(word: str) -> list[str]:
-    for suffix in _GLUED:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_GLUED:
-            return [word[: -len(suffix)], suffix]
-    return [word]
-
-
-def period_of(name: str) -> tuple[int, int] | None:
-    """The years at the end of a column's name: ``fatalities_85_99``, ``sales_2019``."""
-    years: list[int] = []
-    for word in reversed(words_of_name(name)):
-        if re.fullmatch(r"\d\d|\d{4}", word) is None:
-            break
-        year = int(word)
-        if len(word) == 4 and not YEAR.fullmatch(word):
-            break
-        years.insert(0, year if len(word) == 4 else 2000 + year if year < 50 else 1900 + year)
-    if len(years) == 1 and re.search(r"(?<!\d)\d\d$", name):
-        return None  # two digits alone are a number of something
-    return (years[0], years[-1]) if len(years) in (1, 2) else None
+    """The folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
+    return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
 
 
 def show_name(name: str) -> str:
-    """A column's name as it is read: ``max_pressure_bar`` is max pressure, ``deaths_00_14`` deaths (2000–2014)."""
+    """A column's name as it is read: ``max_pressure_bar`` is max pressure."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and name[1:].islower() and "_" not in name):
         return name
     words = list(words_of_name(name))
-    years = period_of(name)
-    if years is not None:
-        words = [word for word in words if not word.isdigit()]
-    elif len(words) > 1 and words[-1] in _UNITS_LAST:
+    if len(words) > 1 and words[-1] in _UNITS_LAST:
         words = words[:-1]
-    shown = " ".join(words) or name
-    if years is None:
-        return shown
-    return f"{shown} ({years[0]})" if years[0] == years[1] else f"{shown} ({years[0]}–{years[1]})"
+    return " ".join(words) or name
 
 
 class Word(Enum):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import (
@@ -30,7 +31,6 @@ from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
 _LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2
-_PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
 _DIGITS = re.compile(r"\d[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
@@ -125,29 +125,15 @@ class _Linker:
         elif len(span) <= _LONGEST_CONCEPT and (concept := self._concept(first, end)) is not None:
             yield concept
 
-    def _span(
-        self,
-        kind: Kind,
-        first: int,
-        end: int,
-        *,
-        word: Word | None = None,
-        columns: frozenset[int] = frozenset(),
-        key: str = "",
-        number: float = 0.0,
-        unit: str = "",
-    ) -> QuestionSpan:
-        start, stop = self.tokens[first].start, self.tokens[end - 1].end
-        return QuestionSpan(kind, start, stop, word, columns, key, number, unit)
+    def _span(self, kind: Kind, first: int, end: int, **means: Any) -> QuestionSpan:
+        return QuestionSpan(kind, self.tokens[first].start, self.tokens[end - 1].end, **means)
 
     def _columns(self, norms: Sequence[str]) -> frozenset[int]:
         if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
             return frozenset()
         if norms[0] in JOINING or norms[-1] in JOINING:
             return frozenset()
-        # "Between 2000 and 2014" is a part of the name of fatalities_00_14.
-        idle = JOINING | _PERIOD if any(YEAR.fullmatch(norm) for norm in norms) else JOINING
-        words = sorted(name_word(norm) for norm in norms if norm not in idle)
+        words = sorted(name_word(norm) for norm in norms if norm not in JOINING)
         return self.table.names_of_columns.get(tuple(words), frozenset())
 
     def _is_caption(self, norms: Sequence[str]) -> bool:

@@ -24,6 +24,5 @@ register(
         extractor=f"{__name__}:extract_toy",
         view=View.CONVERTED,
         recognise=lambda content: content.data.startswith(MARK),
-        needs_recognition=True,
     )
 )

@@ -134,7 +134,7 @@ def test_questions_about_articles(question: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("sales of the North region in 2022", "look_up 1350000.0"),
+        ("sales of the North region in 2022", "-"),
         ("Which region had the highest sales in 2021?", "most West"),
         ("total sales in 2022", "sum 5740000"),
         ("regions with more than 10 stores", "list North, South, West"),
@@ -218,10 +218,9 @@ def test_rows_of_totals_ties_and_ranks_are_no_values(question: str, said: str) -
     [
         ("How many titles were in 2002?", "count 2"),
         ("Which title was in 2004?", "look_up Night"),
-        ("How many titles are there between 2003 and 2007?", "count 3"),
-        # Nobody can tell whether those of 2002 and 2005 count.
-        ("How many titles are there between 2002 and 2005?", "-"),
-        ("How many titles from 2002 to 2005?", "count 4"),
+        # A period is not read.
+        ("How many titles are there between 2003 and 2007?", "-"),
+        ("How many titles from 2002 to 2005?", "-"),
         ("How many titles after 2002?", "count 3"),
         ("How many titles by 2002?", "-"),
         # Anna is a role three times: the one that is counted must be said.
