@@ -156,9 +156,7 @@ class Format:
     ``extractor``, "package.module:function": the module is imported when it is first needed. ``recognise`` tells the
     format by its bytes, whatever the name of the file; ``recognise_text`` is asked only for a file that is plain text
     by its name. The extractor of one that ``may_be_scanned`` also takes the pages that were recognised on their
-    pictures; that of one that ``may_hold_pictures`` takes an
-    :class:`~retrieval.documents.extraction.embedded.EmbeddedPictures`. ``refusal`` is said of a file of a format that
-    is not read, instead of the usual sentence.
+    pictures. ``refusal`` is said of a file of a format that is not read, instead of the usual sentence.
     """
 
     kind: str
@@ -170,7 +168,6 @@ class Format:
     recognise: Recogniser = never
     recognise_text: Recogniser = never
     may_be_scanned: bool = False
-    may_hold_pictures: bool = False
     refusal: str = ""
 
     @property
@@ -240,15 +237,15 @@ KNOWN_FORMATS = (
     Format("Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "plain:extract_markdown", View.MARKDOWN),
     Format(
         "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED,
-        recognise_text=is_html, may_hold_pictures=True,
+        recognise_text=is_html,
     ),
     Format(
         "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", View.PRINTED, is_pdf,
-        may_be_scanned=True, may_hold_pictures=True,
+        may_be_scanned=True,
     ),
     Format(
         "a Word document", ("docx",), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
-        archive_holds("word/document.xml"), may_hold_pictures=True,
+        archive_holds("word/document.xml"),
     ),
     Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=archive_holds("xl/workbook.bin")),
     Format(
@@ -262,19 +259,18 @@ KNOWN_FORMATS = (
     Format(
         "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "potx"), PPTX, "PPTX",
         _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
-        may_hold_pictures=True,
     ),
     Format(
         "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
-        View.SLIDES, declares(ODP, f"{ODP}-template"), may_hold_pictures=True,
+        View.SLIDES, declares(ODP, f"{ODP}-template"),
     ),
     Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
-        View.CONVERTED, declares(ODT, f"{ODT}-template"), may_hold_pictures=True,
+        View.CONVERTED, declares(ODT, f"{ODT}-template"),
     ),
     Format(
         "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
-        archive_holds("META-INF/container.xml"), may_hold_pictures=True,
+        archive_holds("META-INF/container.xml"),
     ),
     Format(
         "an RTF document", ("rtf",), RTF, "RTF", _IN + "word:extract_rtf", View.CONVERTED, begins_with(b"{\\rtf"),

@@ -55,7 +55,7 @@ from retrieval.text import chunking
 from retrieval.text.block import Row, rows_touching
 from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import below_title
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 
@@ -70,8 +70,8 @@ Recognised = tuple[int, float | None]
 
 
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """The text of the document's file, and its pages that are pictures with the confidence of each; they, and the
-    pictures inside of the document, are recognised where that is installed.
+    """The text of the document's file, and its pages that are pictures with the confidence of each; they are recognised
+    where that is installed.
 
     Raises: DocumentRejected, TurnPostponed.
     """
@@ -82,7 +82,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
     read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
     try:
         extracted = read(data, document.source)
-        if not extracted.unread_pages and not extracted.pictures:
+        if not extracted.unread_pages:
             return extracted, []
         numbers = extracted.unread_pages
         pages: list[RecognisedPage] = []
@@ -92,20 +92,12 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
             pages = _recognise(document, data, extracted, turn)
             words = [to_words(page) for page in pages if not page.failure]
             extracted = read(data, document.source, recognised=words)
-        elif extracted.pictures:
-            extracted = _tell_unread_pictures(extracted)
     except JobCancelled as error:
         raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
     if not _WORD.search(extracted.text):
         raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {_why_no_text(missing, pages)}")
     sure = {page.number: page.confidence for page in pages}
     return extracted, [(number, sure.get(number)) for number in numbers]
-
-
-def _tell_unread_pictures(extracted: ExtractedText) -> ExtractedText:
-    kind = "pictures without engine" if settings.OCR_LANGUAGES else "pictures turned off"
-    left_out = leave_out(kind, (), len(extracted.pictures))
-    return replace(extracted, left_out=(*extracted.left_out, *left_out))
 
 
 def _why_no_text(missing: str, pages: Sequence[RecognisedPage]) -> str:
@@ -116,19 +108,12 @@ def _why_no_text(missing: str, pages: Sequence[RecognisedPage]) -> str:
 
 
 def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: ReadingTurn) -> list[RecognisedPage]:
-    """The pages of the file that are pictures, then the pictures inside of it."""
-    pictures = {picture.number: picture.data for picture in extracted.pictures}
-    numbers = [*extracted.unread_pages, *pictures]
-
-    def load(number: int) -> tuple[bytes, int]:
-        return (pictures[number], 1) if number in pictures else (data, number)
-
     try:
         return recognise_pages(
             document,
-            numbers,
-            load,
-            is_picture=lambda number: number in pictures or extracted.media_type != PDF,
+            data,
+            extracted.unread_pages,
+            is_picture=extracted.media_type != PDF,
             told=_tell_progress(document),
             seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
         )
@@ -170,13 +155,12 @@ def ingest(
 
     Without ``with_vectors`` they are found by their words alone, until `retrieval.index.reembedding` makes the vectors.
 
-    With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
-    line, and a document that takes long waits for its turn among the slow ones.
+    With ``takes_turns``, which a worker asks for, a document that takes long waits for its turn among the slow ones.
 
     Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
     with the time of the next one. The passages of the version before stay in service.
     """
-    document = _lease_first(document_id) if takes_turns else _lease(document_id)
+    document = _lease(document_id)
     if document is None:
         return None
     try:
@@ -184,9 +168,6 @@ def ingest(
             _process(document, ReadingTurn(document, takes_turns=takes_turns), progress, with_vectors)
     except TurnPostponed:
         document.hand_back(submission.WAITING, submission.ASKED_AGAIN_AFTER, is_slow=True)
-        # Nothing was read for this message, and it may have been an untried document's before that became slow.
-        if document.is_slow and (untried := submission.first_in_line()) is not None:
-            enqueue(Document, [untried])
     except LeaseLost as error:
         logger.info("%s", error)
         return None
@@ -211,17 +192,6 @@ def ingest(
     if document.is_slow and document.error != submission.WAITING and (waiting := submission.next_waiting()) is not None:
         enqueue(Document, [waiting])
     return document
-
-
-def _lease_first(document_id: int) -> Document | None:
-    """The document itself when it was tried before; else whichever is first in line."""
-    if not submission.is_untried(document_id) and (document := _lease(document_id)) is not None:
-        return document
-    while (first := submission.first_in_line()) is not None:
-        # Another worker may have been quicker.
-        if (document := _lease(first)) is not None:
-            return document
-    return None
 
 
 def _lease(document_id: int) -> Document | None:

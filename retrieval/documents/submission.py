@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.db import DatabaseError, connection, transaction
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, QuerySet, Value
-from django.db.models.functions import Least, Now
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
@@ -24,7 +24,7 @@ from retrieval.documents.deletion import forget_files
 from retrieval.documents.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, FilesUnavailable, RetrievalError
 from retrieval.infrastructure import disk
-from retrieval.infrastructure.jobs import enqueue_on_commit, is_due
+from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
 from retrieval.text import chunking
 from retrieval.text.blocks import BLOCKS_VERSION
@@ -36,22 +36,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Which document a worker reads next, so that a few slow ones never keep all workers from the quick ones.
-#
-# Documents that nobody has tried yet stand in line by when they came and how large they are: a small file passes the
-# large ones that came shortly before it. The workers' messages are interchangeable for them: each is for one
-# document, and the worker takes whichever is first in line.
-#
-# A document is slow once reading it took longer than ``QUICK_SECONDS``, or when it holds very much text. At most
-# ``SLOW_DOCUMENTS_AT_ONCE`` of those are read at the same time; the others wait as PENDING, without an attempt
-# counted. The rows say who has a turn: it is the slow documents that are leased to a living worker.
+# A few slow documents never keep all workers from the quick ones: a document is slow once reading it took longer than
+# ``QUICK_SECONDS``, or when it holds very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of those are read at the same
+# time; the others wait as PENDING, without an attempt counted. The rows say who has a turn: it is the slow documents
+# that are leased to a living worker.
 
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 # Whoever ends a turn calls the next; this is for when nobody did.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
-# A file of 100 kB lets smaller ones pass that come up to 10 s later, the largest those of ten minutes: nothing starves.
-_PASSED_PER_BYTE = timedelta(microseconds=100)
-_PASSED_AT_MOST = timedelta(minutes=10)
 # A command submits and reads in two steps: no worker comes between them. If the command died, one reads the document.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 _TURNS_LOCK = 7_214_605_330_118_274_901
@@ -84,23 +76,6 @@ class ReadingTurn:
     def _try_to_take(self) -> bool:
         self.is_taken = self.is_taken or _take(self._document)
         return self.is_taken
-
-
-def is_untried(document_id: int) -> bool:
-    return _untried().filter(pk=document_id).exists()
-
-
-def first_in_line() -> int | None:
-    """The id of the untried document to read next."""
-    passed = Least(F("size_bytes") * Value(_PASSED_PER_BYTE), Value(_PASSED_AT_MOST), output_field=DurationField())
-    order = ExpressionWrapper(F("updated_at") + passed, DateTimeField())
-    return _untried().order_by(order, "pk").values_list("pk", flat=True).first()
-
-
-def _untried() -> QuerySet[Document]:
-    # What waits for room on the disk, or was interrupted, has an error or an attempt.
-    untried = Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
-    return untried.filter(is_due(), lease=None)
 
 
 def next_waiting() -> int | None:

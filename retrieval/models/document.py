@@ -27,11 +27,7 @@ from retrieval.types import Reader
 
 def left_out_sentences(left_out: Iterable[tuple[str, list[str], int]]) -> str:
     """Sentences about rows of ``Document.left_out``: kind, the first names, and how many there are in all."""
-    # What was recognised has its lowest confidence in the place of names.
-    return " ".join(
-        _left_out_sentence(kind, names[0] if kind == "recognised" else _name_first(names, count), count)
-        for kind, names, count in left_out
-    )
+    return " ".join(_left_out_sentence(kind, _name_first(names, count), count) for kind, names, count in left_out)
 
 
 def _name_first(names: list[str], count: int) -> str:
@@ -64,21 +60,6 @@ def _left_out_sentence(kind: str, names: str, count: int) -> str:
                 )
                 % told
             )
-        case "recognised":
-            return (
-                ngettext(
-                    "The text of %(count)d picture was recognised (OCR), with a confidence of %(names)s %%.",
-                    "The text of %(count)d pictures was recognised (OCR), with a confidence of %(names)s %% or more.",
-                    count,
-                )
-                % told
-            )
-        case "more pictures":
-            return (
-                ngettext("%(count)d more picture was not read.", "%(count)d more pictures were not read.", count) % told
-            )
-        case "pictures without engine" | "pictures turned off":
-            return _tell_unread(kind, count)
         case "unreadable":
             return gettext("Left out, because damaged or of a format that is not read: %(names)s.") % told
         case "locked":
@@ -90,13 +71,6 @@ def _left_out_sentence(kind: str, names: str, count: int) -> str:
         # Of a file that was read before kinds were kept.
         case _:
             return names
-
-
-def _tell_unread(kind: str, count: int) -> str:
-    said = ngettext("%(count)d picture was not read.", "%(count)d pictures were not read.", count) % {"count": count}
-    if kind == "pictures turned off":
-        return f"{said} {gettext('Text recognition (OCR) is turned off here.')}"
-    return f"{said} {gettext('Text recognition (OCR) is not installed here.')}"
 
 
 # Documents that their metadata narrow to groups: who sees them.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -21,13 +20,17 @@ from lxml import etree
 from retrieval.infrastructure import deadline
 from retrieval.infrastructure.model_server import bounded_client
 from retrieval.sources.protocol import (
+    UNCHANGED,
     AddressRefused,
     Connector,
+    Fetched,
     ItemFailed,
     ItemGone,
     ItemRejected,
+    RemoteItem,
     SourceRefused,
     SourceUnavailable,
+    Unchanged,
 )
 
 
@@ -156,9 +159,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._client.close()
 
     def get(self, url: str, *, headers: Mapping[str, str] = {}, redirects: int = MOST_REDIRECTS) -> Response:
@@ -231,10 +232,19 @@ class HttpConnector(Connector):
     def _open(self) -> Client:
         return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._client.__exit__(*error)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        return as_fetched(self._client.get(item.url, headers=validators), item.name)
+
+
+def as_fetched(response: Response, name: str) -> Fetched | Unchanged:
+    """Raises: as :func:`check_item`."""
+    check_item(response, name)
+    if response.is_unchanged:
+        return UNCHANGED
+    return Fetched(response.body, media_type=response.media_type, validators=response.validators)
 
 
 def check_item(response: Response, name: str) -> None:

@@ -380,7 +380,7 @@ class _Reader:
     ) -> TableReading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
-        if not columns and not is_distinct and rows and self._follows(rows[0], Word.COUNT):
+        if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
             return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
@@ -395,6 +395,14 @@ class _Reader:
         if is_total:
             return TableReading(Operation.SUM, conditions, order=column)
         return TableReading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
+
+    def _counts_value(self) -> bool:
+        """ "How many pumps": the rows of a value."""
+        at = next((at for at, span in enumerate(self.spans) if span.word in (Word.COUNT, Word.TOTAL_COUNT)), -1) + 1
+        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE or self.table.subject is None:
+            return False
+        last = tokenize(self._text(at))[-1].norm
+        return singular(last) != last and last.endswith(("s", "en"))
 
     def _count_rows(self) -> TableReading | None:
         return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None

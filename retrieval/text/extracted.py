@@ -148,14 +148,6 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedPicture:
-    """A picture in a document, of a size that may hold words. ``number`` tells it from all pages and pictures."""
-
-    number: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class ExtractedText:
     """The text of a file as the source viewer shows it, and its structure.
 
@@ -168,7 +160,6 @@ class ExtractedText:
     ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
     ``members`` are the files that it holds, of formats that are read, each under a name of its own.
-    ``pictures`` are those in it whose words may be recognised, whether they are or not.
     ``left_out`` says what of the file is not in the text, such as hidden sheets.
     """
 
@@ -185,7 +176,6 @@ class ExtractedText:
     unread_pages: tuple[int, ...] = ()
     language_hint: str = ""
     members: tuple[Member, ...] = ()
-    pictures: tuple[EmbeddedPicture, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
     def page_at(self, offset: int) -> int | None:

@@ -20,6 +20,8 @@ from retrieval.tables.stored_tables import copy_tables
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
+# The documents that are copied (other), each with the one that becomes like it (own).
+_PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
@@ -36,60 +38,59 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
         previous_files = list(held.values_list("file", flat=True))
         counterparts = _copy_rows([document.pk for document in documents], collection)
-        _copy_parents(counterparts, collection)
-        of_same_fingerprint = _copy_texts(counterparts)
-        _copy_chunks(counterparts, of_same_fingerprint, collection)
+        _copy_chunks(counterparts, _copy_texts(counterparts), collection)
         copy_tables(counterparts)
         forget_files(previous_files)
 
 
+def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
+    """The rows that the statement returns, if it returns any."""
+    given = {"others": list(counterparts), "own": list(counterparts.values()), **parameters}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        return cursor.fetchall() if cursor.description else []
+
+
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Give ``collection`` the rows of these documents; returns the id there for each of ``ids``."""
+    """Give ``collection`` the rows of these documents, and their parents there; returns the id there for each of
+    ``ids``."""
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
     renewed = [f"{name} = excluded.{name}" for name in _COPIED]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            WITH copied AS (
-                INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
-                SELECT %(collection)s, source, created_at, false, {", ".join(taken)}
-                FROM retrieval_document WHERE id = ANY(%(ids)s)
-                ORDER BY id
-                ON CONFLICT (collection_id, source)
-                DO UPDATE SET {", ".join(renewed)}, lease = NULL, heartbeat_at = NULL, enqueued_at = NULL
-                RETURNING id, source
-            )
-            SELECT other.id, copied.id
-            FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-            """,  # names of columns
-            {"collection": collection.pk, "ids": list(ids)},
+    rows = _execute(
+        f"""
+        WITH copied AS (
+            INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
+            SELECT %(collection)s, source, created_at, false, {", ".join(taken)}
+            FROM retrieval_document WHERE id = ANY(%(ids)s)
+            ORDER BY id
+            ON CONFLICT (collection_id, source)
+            DO UPDATE SET {", ".join(renewed)}, lease = NULL, heartbeat_at = NULL, enqueued_at = NULL
+            RETURNING id, source
         )
-        return dict(cursor.fetchall())
-
-
-def _copy_parents(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Give each document the parent that its counterpart has, in its own collection."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE retrieval_document AS document
-            SET parent_id = (
-                SELECT held.id FROM retrieval_document AS parent
-                JOIN retrieval_document AS held USING (source)
-                WHERE parent.id = other.parent_id AND held.collection_id = %(collection)s
-            )
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN retrieval_document AS other ON other.id = pair.other
-            WHERE document.id = pair.own AND (other.parent_id IS NOT NULL OR document.parent_id IS NOT NULL)
-            """,
-            {
-                "collection": collection.pk,
-                "others": list(counterparts),
-                "own": list(counterparts.values()),
-            },
+        SELECT other.id, copied.id
+        FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
+        """,  # names of columns
+        {},
+        collection=collection.pk,
+        ids=list(ids),
+    )
+    counterparts = dict(rows)
+    _execute(
+        f"""
+        UPDATE retrieval_document AS document
+        SET parent_id = (
+            SELECT held.id FROM retrieval_document AS parent
+            JOIN retrieval_document AS held USING (source)
+            WHERE parent.id = other.parent_id AND held.collection_id = document.collection_id
         )
+        FROM {_PAIRS} JOIN retrieval_document AS other ON other.id = pair.other
+        WHERE document.id = pair.own AND (other.parent_id IS NOT NULL OR document.parent_id IS NOT NULL)
+        """,
+        counterparts,
+    )
+    return counterparts
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
@@ -100,19 +101,15 @@ def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
     gone = [own for other, own in counterparts.items() if other not in fingerprints]
     DocumentText.objects.filter(pk__in=gone).delete()
     columns = ", ".join(_COPIED_TEXT)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            INSERT INTO retrieval_documenttext (document_id, {columns})
-            SELECT pair.own, {columns}
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN retrieval_documenttext ON document_id = pair.other
-            ORDER BY pair.own
-            ON CONFLICT (document_id)
-            DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COPIED_TEXT)}
-            """,  # names of columns
-            {"others": list(counterparts), "own": list(counterparts.values())},
-        )
+    _execute(
+        f"""
+        INSERT INTO retrieval_documenttext (document_id, {columns})
+        SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
+        ORDER BY pair.own
+        ON CONFLICT (document_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COPIED_TEXT)}
+        """,  # names of columns
+        counterparts,
+    )
     return {
         other
         for other, own in counterparts.items()
@@ -127,37 +124,69 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
     id, and is moved to its new place.
     """
     statistics = lock_statistics(collection.pk)
-    kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_fingerprint})
+    # Each chunk is used once.
+    rows = _execute(
+        f"""
+        WITH numbered AS (
+            SELECT id, document_id, content_hash, canonical_questions, questions_edited,
+                row_number() OVER (
+                    PARTITION BY document_id, content_hash, canonical_questions, questions_edited ORDER BY ordinal
+                ) AS nth
+            FROM retrieval_chunk WHERE document_id = ANY(%(others)s::bigint[] || %(own)s::bigint[])
+        )
+        SELECT own.id, other.id
+        FROM {_PAIRS}
+        JOIN numbered AS own ON own.document_id = pair.own
+        JOIN numbered AS other ON other.document_id = pair.other
+            AND (other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
+                = (own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
+        """,
+        {other: own for other, own in counterparts.items() if other in of_same_fingerprint},
+    )
+    kept: dict[int, int] = dict(rows)
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    _move_kept(kept)
+    _execute(
+        """
+        WITH other AS MATERIALIZED (
+            SELECT own_id, ordinal, start, "end", page, blocks
+            FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
+            JOIN retrieval_chunk ON id = other_id
+        )
+        UPDATE retrieval_chunk AS own
+        SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page, blocks = other.blocks
+        FROM other
+        WHERE own.id = other.own_id
+        """,
+        {},
+        kept=list(kept),
+        kept_others=list(kept.values()),
+    )
     added = _insert_others(counterparts, kept, statistics)
-    _copy_vectors(counterparts, [pk for pk, _ in added], collection)
+    ids = [pk for pk, _ in added]
+    _execute(
+        f"""
+        WITH own AS MATERIALIZED (
+            SELECT pair.other, id, document_id, ordinal FROM {_PAIRS} JOIN retrieval_chunk ON document_id = pair.own
+            WHERE id = ANY(%(added)s::bigint[])
+        )
+        INSERT INTO retrieval_chunkembedding (chunk_id, document_id, collection_id, embedder_id, vector)
+        SELECT own.id, own.document_id, %(collection)s, encoded.embedder_id, encoded.vector
+        FROM own
+        JOIN retrieval_chunk AS other ON other.document_id = own.other AND other.ordinal = own.ordinal
+        JOIN retrieval_chunkembedding AS encoded
+            ON encoded.chunk_id = other.id AND encoded.document_id = other.document_id
+        ORDER BY own.id
+        """,
+        counterparts,
+        collection=collection.pk,
+        added=ids,
+    )
     statistics.chunks += len(added)
     statistics.total_length += sum(length for _, length in added)
-    count_lexemes([pk for pk, _ in added], sign=1)
+    count_lexemes(ids, sign=1)
     statistics.version += 1
     statistics.save()
-
-
-def _move_kept(kept: Mapping[int, int]) -> None:
-    """Put each chunk to the place that its counterpart has."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH other AS MATERIALIZED (
-                SELECT own_id, ordinal, start, "end", page, blocks
-                FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
-                JOIN retrieval_chunk ON id = other_id
-            )
-            UPDATE retrieval_chunk AS own
-            SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page,
-                blocks = other.blocks
-            FROM other
-            WHERE own.id = other.own_id
-            """,
-            {"kept": list(kept), "kept_others": list(kept.values())},
-        )
 
 
 def _insert_others(
@@ -170,89 +199,29 @@ def _insert_others(
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
-    parameters: dict[str, Any] = {
-        "others": list(counterparts),
-        "own": list(counterparts.values()),
-        "collection": statistics.collection_id,
-        "kept_others": list(kept.values()),
-        # Weights that were computed in the same way are the same.
-        "same_weights": theirs is not None
-        and (theirs.reference_length, theirs.weighting) == (statistics.reference_length, statistics.weighting),
-        "boosts": FIELD_BOOSTS,
-        "k1": settings.BM25_K1,
-        "b": settings.BM25_B,
-        "reference_length": statistics.reference_length,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
-            SELECT pair.own, %(collection)s, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector,
-                CASE WHEN %(same_weights)s THEN bm25
-                    ELSE retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s) END,
-                length
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other
-            WHERE chunk.id <> ALL(%(kept_others)s::bigint[])
-            ORDER BY pair.own, ordinal
-            RETURNING id, length
-            """,
-            parameters,
-        )
-        added: list[tuple[int, float]] = cursor.fetchall()
-        return added
-
-
-def _copy_vectors(counterparts: Mapping[int, int], added: Sequence[int], collection: Collection) -> None:
-    """Give the chunks that were added the vectors of those at the same places of the counterparts."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH own AS MATERIALIZED (
-                SELECT pair.other, id, document_id, ordinal
-                FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-                JOIN retrieval_chunk ON document_id = pair.own
-                WHERE id = ANY(%(added)s::bigint[])
-            )
-            INSERT INTO retrieval_chunkembedding
-                (chunk_id, document_id, collection_id, embedder_id, vector)
-            SELECT own.id, own.document_id, %(collection)s, encoded.embedder_id, encoded.vector
-            FROM own
-            JOIN retrieval_chunk AS other ON other.document_id = own.other AND other.ordinal = own.ordinal
-            JOIN retrieval_chunkembedding AS encoded
-                ON encoded.chunk_id = other.id AND encoded.document_id = other.document_id
-            ORDER BY own.id
-            """,
-            {
-                "others": list(counterparts),
-                "own": list(counterparts.values()),
-                "collection": collection.pk,
-                "added": list(added),
-            },
-        )
-
-
-def _same_chunks(counterparts: Mapping[int, int]) -> dict[int, int]:
-    """The chunks that a document has as its counterpart has them, by id, with the id there, each used once."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH numbered AS (
-                SELECT id, document_id, content_hash, canonical_questions, questions_edited,
-                    row_number() OVER (
-                        PARTITION BY document_id, content_hash, canonical_questions, questions_edited ORDER BY ordinal
-                    ) AS nth
-                FROM retrieval_chunk WHERE document_id = ANY(%(others)s::bigint[] || %(own)s::bigint[])
-            )
-            SELECT own.id, other.id
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN numbered AS own ON own.document_id = pair.own
-            JOIN numbered AS other ON other.document_id = pair.other
-                AND (other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
-                    = (own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
-            """,
-            {"others": list(counterparts), "own": list(counterparts.values())},
-        )
-        return dict(cursor.fetchall())
+    # Weights that were computed in the same way are the same.
+    same_weights = theirs is not None and (theirs.reference_length, theirs.weighting) == (
+        statistics.reference_length,
+        statistics.weighting,
+    )
+    copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
+        questions_edited, blocks, search_vector, length"""
+    return _execute(
+        f"""
+        INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)
+        SELECT pair.own, %(collection)s, {copied}, CASE WHEN %(same_weights)s THEN bm25
+            ELSE retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s) END
+        FROM {_PAIRS} JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other
+        WHERE chunk.id <> ALL(%(kept_others)s::bigint[])
+        ORDER BY pair.own, ordinal
+        RETURNING id, length
+        """,
+        counterparts,
+        collection=statistics.collection_id,
+        kept_others=list(kept.values()),
+        same_weights=same_weights,
+        boosts=FIELD_BOOSTS,
+        k1=settings.BM25_K1,
+        b=settings.BM25_B,
+        reference_length=statistics.reference_length,
+    )

@@ -8,27 +8,24 @@ that died resumes from there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING
 
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
-from django.db.models import F, ManyToOneRel, QuerySet
-from django.db.models.deletion import Collector
+from django.db import connection, transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from retrieval import gates
-from retrieval.documents.deletion import forget_documents
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import draft_of
 from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.index.chunk_writer import lock_statistics, reweigh, settle
 from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
+from retrieval.models import Collection, CollectionStatistics, Document, Draft, Visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -229,7 +226,9 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
-    if clear_next(working_copy):
+    documents = Document.objects.filter(collection=working_copy)
+    if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
+        documents.filter(pk__in=ids).delete()
         return True
     if draft.status == Draft.Status.PUBLISHED:
         reweigh(draft.collection)
@@ -307,46 +306,3 @@ def _contents(collection_id: int) -> dict[str, str]:
             {"collection": collection_id},
         )
         return dict(cursor.fetchall())
-
-
-DOCUMENTS_A_STEP = 500
-
-
-def clear_next(working_copy: Collection) -> bool:
-    """Delete the next documents of the collection and all that is theirs; False when it has none left.
-
-    Must run inside a transaction. The first step empties the statistics: no reader meets the collection any more.
-    """
-    documents = list(
-        Document.objects.filter(collection=working_copy).order_by("pk").select_for_update()[:DOCUMENTS_A_STEP]
-    )
-    if not documents:
-        return False
-    statistics = lock_statistics(working_copy.pk)
-    statistics.chunks, statistics.total_length = 0, 0.0
-    statistics.version += 1
-    statistics.save()
-    Lexeme.objects.filter(collection=working_copy).delete()
-    ids = [document.pk for document in documents]
-    Chunk.objects.filter(document__in=ids).only("pk").delete()
-    _delete_related(documents)
-    with connection.cursor() as cursor:
-        # Not through the model, which tells of one document after the other.
-        cursor.execute("DELETE FROM retrieval_document WHERE id = ANY(%s)", [ids])
-    forget_documents(documents)
-    return True
-
-
-def _delete_related(documents: Sequence[Document]) -> None:
-    """Delete the rows that refer to the documents, or set them to refer to none, as `on_delete` of each relation says.
-
-    Files that came in one of the documents are documents of the working copy, and are deleted in a step of their own.
-    """
-    Document.objects.filter(parent__in=documents).update(parent=None)
-    collector = Collector(using=DEFAULT_DB_ALIAS)
-    # Hidden relations have `related_name="+"`.
-    for relation in Document._meta.get_fields(include_hidden=True):
-        if isinstance(relation, ManyToOneRel) and relation.on_delete is not None:
-            rows = collector.related_objects(relation.related_model, [relation.field], documents)
-            relation.on_delete(collector, relation.field, rows, collector.using)
-    collector.delete()

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.embedded import EmbeddedPictures, RecognisedPicture
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
@@ -31,7 +30,6 @@ def extract(
     *,
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
-    pictures: Mapping[int, RecognisedPicture] | None = None,
 ) -> ExtractedText:
     """The text of ``data`` and its structure.
 
@@ -40,8 +38,6 @@ def extract(
 
     ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
     with such pages may be empty: ``unread_pages`` names them.
-
-    ``pictures`` are the words of those in the document that were recognised, by number.
 
     Parsers run in this process and may take any time and memory: for files of others there is
     :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`.
@@ -57,11 +53,8 @@ def extract(
         )
     detected = formats.detect(data, name, declared_media_type)
     more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
-    embedded = EmbeddedPictures(pictures or {})
-    if detected.may_hold_pictures:
-        more["pictures"] = embedded
-    extracted = embedded.tell(_parse(detected, data, name, limits, more))
-    if not _WORD.search(extracted.text) and not extracted.unread_pages and not extracted.pictures:
+    extracted = _parse(detected, data, name, limits, more)
+    if not _WORD.search(extracted.text) and not extracted.unread_pages:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)

@@ -6,15 +6,14 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.embedded import EmbeddedPictures
-from retrieval.documents.extraction.html import convert_html, parse_html, write_pictures
+from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.plain import find_title, parse_structure
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title, too_much_text
@@ -25,9 +24,7 @@ _NO_TITLES = frozenset({"unknown", "unknown title", "untitled"})
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 
 
-def extract_book(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_book(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -41,12 +38,7 @@ def extract_book(
         parts: list[str] = []
         length = 0
         for path in chapters:
-
-            def read(address: str, chapter: str = path) -> str:
-                picture = _resolve(chapter, address)
-                return pictures.read(archive.read(picture)) if picture in names else pictures.read_address(address)
-
-            text = _read_chapter(archive.read(path), path, titles.get(path, ""), read)
+            text = _read_chapter(archive.read(path), path, titles.get(path, ""))
             if text:
                 parts.append(text)
                 length += len(text)
@@ -114,7 +106,7 @@ def _read_contents(
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
-def _read_chapter(data: bytes, path: str, title: str, read: Callable[[str], str]) -> str:
+def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
         # As XML first: in HTML an empty <title/> would begin a title that holds all of the page.
         root: etree._Element | None = parse_xml(data)
@@ -124,8 +116,6 @@ def _read_chapter(data: bytes, path: str, title: str, read: Callable[[str], str]
     except etree.XMLSyntaxError:
         source, _ = decode(data, posixpath.basename(path), html=True)
         root = parse_html(source, posixpath.basename(path))
-    if root is not None:
-        write_pictures(root, read)
     text = convert_html(root) if root is not None else ""
     if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
         return text

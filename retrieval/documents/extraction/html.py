@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import trafilatura
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.plain import find_title, parse_structure
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
@@ -42,9 +40,7 @@ _FENCE_LINE = re.compile(r"^`{3,}", re.M)
 _NON_SPACE = re.compile(r"\S")
 
 
-def extract_html(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     source, encoding = decode(data, filename, html=True)
     root = parse_html(source, filename)
     if root is None:
@@ -52,7 +48,6 @@ def extract_html(
     title = plain_title(root.findtext(".//title") or "")
     language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
     _drop_invisible(root)
-    write_pictures(root, pictures.read_address)
     _spread_tables(root)
     _list_definitions(root)
     visible = _to_markdown(_find_main(root))
@@ -130,17 +125,6 @@ def _spread_tables(root: etree._Element) -> None:
 def _read_span(cell: etree._Element, name: str) -> int:
     value = cell.get(name) or ""
     return int(value) if value.isdecimal() and len(value) <= 4 else 1
-
-
-def write_pictures(root: etree._Element, read: Callable[[str], str]) -> None:
-    """Puts the words that ``read`` finds at the address of a picture in its place."""
-    for image in list(root.iter("img", "image")):
-        parent = image.getparent()
-        words = read(image.get("src") or image.get("href") or image.get("{http://www.w3.org/1999/xlink}href") or "")
-        if words and parent is not None:
-            paragraph = etree.Element("p")
-            paragraph.text, paragraph.tail = words, image.tail
-            parent.replace(image, paragraph)
 
 
 def _list_definitions(root: etree._Element) -> None:

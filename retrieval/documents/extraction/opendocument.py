@@ -11,7 +11,6 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.exceptions import DocumentRejected
@@ -28,7 +27,6 @@ _NAMESPACES = {
     "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
-    "xlink": "http://www.w3.org/1999/xlink",
 }
 _SPACES = re.compile(" {2,}")
 _SPACE = re.compile(r"[ \t\n]+")
@@ -121,26 +119,21 @@ _MOST_COLUMNS = 1_000
 _MOST_STYLES_ABOVE = 10
 
 
-def extract_opendocument_text(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_opendocument_text(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
     body = root.find(f".//{name('office:text')}")
     if body is not None:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _Body(root, writer, archive, pictures).write(body)
+        _Body(root, writer).write(body)
     title = title or next((section.title for section in writer.sections if section.level == 1), "")
     return writer.finish(media_type=media_type, title=title or derive_title(filename))
 
 
-def extract_opendocument_slides(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
     styles = find_properties(root, "drawing-page", "style:drawing-page-properties")
-    body = _Body(root, writer, zipfile.ZipFile(io.BytesIO(data)), pictures)
+    body = _Body(root, writer)
     hidden = []
     for number, page in enumerate(root.iter(name("draw:page")), start=1):
         writer.begin_page()
@@ -175,13 +168,8 @@ def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter
 
 
 class _Body:
-    def __init__(
-        self, root: Element, writer: MarkdownWriter, archive: zipfile.ZipFile, pictures: EmbeddedPictures
-    ) -> None:
+    def __init__(self, root: Element, writer: MarkdownWriter) -> None:
         self._writer = writer
-        self._archive = archive
-        self._pictures = pictures
-        self._names = frozenset(archive.namelist())
         self._parents = {
             style.get(name("style:name")): style.get(name("style:parent-style-name"))
             for style in root.iter(name("style:style"))
@@ -207,20 +195,8 @@ class _Body:
                 self._write_list(child, 0, child.get(name("text:style-name")) or "")
             elif child.tag == name("table:table"):
                 self._writer.add_table(_read_rows(child))
-                self._write_pictures(child)
-            elif child.tag == name("draw:image"):
-                self._write_picture(child)
             else:
                 self.write(child)
-
-    def _write_pictures(self, element: Element) -> None:
-        for image in element.iter(name("draw:image")):
-            self._write_picture(image)
-
-    def _write_picture(self, image: Element) -> None:
-        path = (image.get(name("xlink:href")) or "").removeprefix("./")
-        if path in self._names:
-            self._writer.add_paragraph(self._pictures.read(self._archive.read(path)))
 
     def _write_paragraph(self, paragraph: Element) -> None:
         words = read_words(paragraph)
@@ -230,7 +206,6 @@ class _Body:
             self._writer.add_paragraph(words)
         for table in paragraph.iter(name("table:table")):
             self._writer.add_table(_read_rows(table))
-        self._write_pictures(paragraph)
 
     def _is_title(self, paragraph: Element) -> bool:
         style = paragraph.get(name("text:style-name"))

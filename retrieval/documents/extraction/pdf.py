@@ -6,17 +6,14 @@ import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium_c
 from PIL import Image
 
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, order_lines, turn_box
+from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
 from retrieval.documents.extraction.printed_tables import join_tables, set_tables
 from retrieval.documents.extraction.printed_text import compose, largest_heading
 from retrieval.exceptions import DocumentRejected
@@ -114,56 +111,6 @@ def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-_MOST_ON_PAGE = 20
-_LEAST_SHARE = 0.03
-_MOST_PIXELS = 24_000_000
-# With so many letters printed on it, it is a background, or was recognised by another program.
-_MOST_LETTERS = 20
-# Set off from the lines beside it as a paragraph of its own.
-_SIZE = 0.8
-
-
-def add_pictures(page: Any, printed: PrintedPage, pictures: EmbeddedPictures) -> None:
-    """Adds the words of the page's pictures to its lines, each behind the last line above it."""
-    left, _bottom, _right, top = page.get_bbox()
-    turned = (page.get_rotation() - printed.turned) % 360
-    usual = sorted(line.size for line in printed.lines)[len(printed.lines) // 2] if printed.lines else 10.0
-    for found in islice(page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3), _MOST_ON_PAGE):
-        x1, y1, x2, y2 = found.get_bounds()
-        box = turn_box((x1 - left, top - y2, x2 - left, top - y1), turned, printed.width, printed.height)
-        if _is_part_of_page(box, printed) and (words := pictures.read(_save(found))):
-            above = [
-                at for at, line in enumerate(printed.lines) if line.bottom <= box[1] + usual and line.left < box[2]
-            ]
-            at = above[-1] + 1 if above else 0
-            printed.lines.insert(at, PrintedLine(words, box, round(_SIZE * usual, 1)))
-
-
-def _is_part_of_page(box: Box, printed: PrintedPage) -> bool:
-    if (box[2] - box[0]) * (box[3] - box[1]) < _LEAST_SHARE * printed.width * printed.height:
-        return False
-    on_it = [
-        line
-        for line in printed.lines
-        if box[0] < (line.left + line.right) / 2 < box[2] and box[1] < line.middle < box[3]
-    ]
-    return sum(len(line.text) for line in on_it) <= _MOST_LETTERS
-
-
-def _save(found: Any) -> bytes | None:
-    """The picture as a file; None for one that is too large, or cannot be read."""
-    try:
-        width, height = found.get_px_size()
-        if width * height > _MOST_PIXELS:
-            return None
-        image = found.get_bitmap().to_pil().convert("RGB")
-    except (pypdfium2.PdfiumError, ValueError, MemoryError):
-        return None
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=90)
-    return out.getvalue()
-
-
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
     r"(?:untitled|microsoft \w+ - .*|.*\.(?:docx?|odt|tex|dvi|ps|indd|qxd|pdf|rtf|pptx?|xlsx?))", re.I
@@ -179,10 +126,9 @@ def extract_pdf(
     media_type: str,
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
-    pictures: EmbeddedPictures,
 ) -> ExtractedText:
     """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them."""
-    read, scans, outline, metadata = _read(data, filename, limits, pictures)
+    read, scans, outline, metadata = _read(data, filename, limits)
     for number, page in recognised.items():
         if 1 <= number <= len(read):
             page.lines = _order(page)
@@ -208,7 +154,7 @@ def extract_pdf(
 
 
 def _read(
-    data: bytes, filename: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+    data: bytes, filename: str, limits: ExtractionLimits
 ) -> tuple[list[PrintedPage], list[int], _Outline, dict[str, str]]:
     """The pages, the numbers of those that are pictures, the bookmarks and the file's own description.
 
@@ -235,13 +181,10 @@ def _read(
         for number in range(len(document)):
             page = document[number]
             printed = read_page(page)
-            is_scan = is_picture(page, printed)
-            if is_scan:
+            if is_picture(page, printed):
                 scans.append(number + 1)
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
             printed.lines = _order(printed)
-            if not is_scan:
-                add_pictures(page, printed, pictures)
             page.close()
             total += sum(len(line.text) for line in printed.lines)
             pages.append(printed)

@@ -12,7 +12,6 @@ from pptx.oxml.ns import qn
 
 from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
@@ -23,9 +22,7 @@ _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLD
 _MOST_DEPTH = 20
 
 
-def extract_presentation(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="PowerPoint")
     presentation: Any = pptx.Presentation(io.BytesIO(data))
     writer = MarkdownWriter(filename, limits)
@@ -35,7 +32,7 @@ def extract_presentation(
         if slide._element.get("show") in ("0", "false"):
             hidden.append(number)
             continue
-        _write_slide(slide, number, writer, pictures)
+        _write_slide(slide, number, writer)
     properties = presentation.core_properties
     title = plain_title(canonical(properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
@@ -48,28 +45,19 @@ def extract_presentation(
     )
 
 
-def _write_slide(slide: Any, number: int, writer: MarkdownWriter, pictures: EmbeddedPictures) -> None:
+def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
     title = slide.shapes.title
     words = " ".join(title.text_frame.text.split()) if title is not None else ""
     writer.add_heading(words or f"Slide {number}", 1)
     for shape in _in_reading_order(slide.shapes, 0):
         if title is not None and shape.shape_id == title.shape_id:
             continue
-        if shape._element.tag == qn("p:pic"):
-            writer.add_paragraph(pictures.read(_load_picture(shape)))
-        elif shape.has_text_frame:
+        if shape.has_text_frame:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
             writer.add_table(spread([[*_read_cells(row)] for row in shape.table.rows]))
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         writer.add_notes(paragraph.text for paragraph in frame.paragraphs)
-
-
-def _load_picture(shape: Any) -> bytes | None:
-    """None for one that is linked, or gone from the file."""
-    blip = next(shape._element.iter(qn("a:blip")), None)
-    part = shape.part.related_part(rid) if blip is not None and (rid := blip.get(qn("r:embed"))) else None
-    return part.blob if part is not None else None
 
 
 def _read_cells(row: Any) -> Iterator[TableCell]:

@@ -11,15 +11,11 @@ from typing import Any, BinaryIO
 
 from retrieval.documents import formats, sandbox
 from retrieval.documents.extraction import extract, printable_name
-from retrieval.documents.extraction.embedded import FIRST_NUMBER, RecognisedPicture
-from retrieval.documents.extraction.printed import order_lines
-from retrieval.documents.extraction.printed_text import compose
 from retrieval.documents.recognition.recognised_words import RecognisedWords, to_page
 from retrieval.exceptions import DocumentRejected
 from retrieval.infrastructure.metrics import FILES_BEYOND_LIMITS
 from retrieval.text.extracted import (
     MOST_NAMED,
-    EmbeddedPicture,
     ExtractedText,
     ExtractionLimits,
     LeftOut,
@@ -112,14 +108,8 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
-    words = [RecognisedWords(*row) for row in rows]
-    found = extract(
-        data[:size],
-        filename,
-        limits=ExtractionLimits(**limits),
-        recognised={page.number: to_page(page) for page in words if page.number < FIRST_NUMBER},
-        pictures={page.number: _to_picture(page) for page in words if page.number >= FIRST_NUMBER},
-    )
+    recognised = {page.number: to_page(page) for page in (RecognisedWords(*row) for row in rows)}
+    found = extract(data[:size], filename, limits=ExtractionLimits(**limits), recognised=recognised)
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
             f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
@@ -138,21 +128,8 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "language_hint": found.language_hint,
         "left_out": [[each.kind, each.names, each.count] for each in found.left_out],
         "members": [[member.name, len(member.data)] for member in found.members],
-        "pictures": [[picture.number, len(picture.data)] for picture in found.pictures],
     }
-    return head, b"".join(
-        [
-            found.text.encode("utf-8"),
-            *(member.data for member in found.members),
-            *(picture.data for picture in found.pictures),
-        ]
-    )
-
-
-def _to_picture(found: RecognisedWords) -> RecognisedPicture:
-    page = to_page(found)
-    page.lines = order_lines(page.lines, page.height)
-    return RecognisedPicture(compose([page])[0], found.confidence or 0.0)
+    return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
 def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
@@ -173,10 +150,9 @@ def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
-    files = [*head["members"], *head["pictures"]]
-    sizes = [int(size) for _, size in files]
+    sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
-    if min([ends[0], *sizes]) < 0 or len(head["members"]) > limits.max_members:
+    if min([ends[0], *sizes]) < 0 or len(sizes) > limits.max_members:
         raise ValueError("the members")
     text = body[: ends[0]].decode("utf-8")
     bodies = [body[start:end] for start, end in pairwise(ends)]
@@ -214,12 +190,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
             for kind, names, count in head["left_out"][:MOST_NAMED]
         ),
         members=tuple(
-            Member(_check_field(name), data)
-            for (name, _), data in zip(head["members"], bodies[: len(head["members"])], strict=True)
-        ),
-        pictures=tuple(
-            EmbeddedPicture(int(number), data)
-            for (number, _), data in zip(head["pictures"], bodies[len(head["members"]) :], strict=True)
+            Member(_check_field(name), data) for (name, _), data in zip(head["members"], bodies, strict=True)
         ),
     )
 

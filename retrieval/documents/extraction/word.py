@@ -17,7 +17,6 @@ from striprtf.striprtf import rtf_to_text
 
 from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.embedded import EmbeddedPictures
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
@@ -33,13 +32,10 @@ from retrieval.text.extracted import (
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
 # over.
-_BLIP, _EMBEDDED = qn("a:blip"), qn("r:embed")
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo")))
 
 
-def extract_docx(
-    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
-) -> ExtractedText:
+def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Word")
     document = docx.Document(io.BytesIO(data))
     _unwrap(document)
@@ -49,7 +45,7 @@ def extract_docx(
     length = 0
     title = ""
     in_list = False
-    for block, level in _iterate_blocks(document, pictures):
+    for block, level in _iterate_blocks(document):
         is_item = block.startswith(("- ", "1. ")) or (in_list and bool(re.match(r" +(?:- |1\. )", block)))
         gap = "" if not parts else "\n" if is_item and in_list else "\n\n"
         in_list = is_item
@@ -91,9 +87,9 @@ def _unwrap(document: Document) -> None:
         parent.remove(wrapper)
 
 
-def _iterate_blocks(document: Document, pictures: EmbeddedPictures) -> Iterator[tuple[str, int]]:
+def _iterate_blocks(document: Document) -> Iterator[tuple[str, int]]:
     """Each paragraph and table as Markdown, with a paragraph's heading level or 0. A title stands above all
-    headings. The words of pictures stand behind the block that holds them.
+    headings.
     """
     styles = _Styles(document)
     lists = _Lists(document)
@@ -103,12 +99,10 @@ def _iterate_blocks(document: Document, pictures: EmbeddedPictures) -> Iterator[
             table = write_markdown_table(_read_rows(block))
             if table:
                 yield table, 0
-            yield from _read_pictures(document, block._tbl, pictures)
             continue
         # An empty one is told by its element: asking for its text takes a hundred times longer.
         text = canonical(block.text).strip() if len(block._p) else ""
         if not text:
-            yield from _read_pictures(document, block._p, pictures)
             continue
         style = styles.of(block)
         level = _read_outline_level(block) or style.heading_level
@@ -116,14 +110,6 @@ def _iterate_blocks(document: Document, pictures: EmbeddedPictures) -> Iterator[
             yield " ".join(text.split()), level + has_title
         else:
             yield lists.mark(block, style.name) + text, 0
-        yield from _read_pictures(document, block._p, pictures)
-
-
-def _read_pictures(document: Document, element: Any, pictures: EmbeddedPictures) -> Iterator[tuple[str, int]]:
-    for blip in element.iter(_BLIP) if len(element) else ():
-        part = document.part.related_parts.get(blip.get(_EMBEDDED) or "")
-        if part is not None and (words := pictures.read(part.blob)):
-            yield words, 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,16 +67,15 @@ def recognition_fingerprint() -> str:
 
 def recognise_pages(
     document: Document,
+    data: bytes,
     numbers: Sequence[int],
-    load: Callable[[int], tuple[bytes, int]],
     *,
-    is_picture: Callable[[int], bool],
+    is_picture: bool,
     told: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
-    """The pages ``numbers`` of the document, recognised: pages of its file, or pictures inside of it. ``load`` gives
-    the file that holds one, and its number in that, from 1. ``told`` hears how many are done, and raises what ends
-    the work. A page that cannot be recognised has a ``failure``.
+    """The pages ``numbers`` of the document's file, recognised; ``is_picture`` says that it is no PDF file. ``told``
+    hears how many are done, and raises what ends the work. A page that cannot be recognised has a ``failure``.
 
     Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
     """
@@ -90,19 +89,14 @@ def recognise_pages(
         told(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
             raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
-        data, page = load(number)
-        done[number] = _recognise(
-            document.content_hash, data, number, fingerprint, page=page, is_picture=is_picture(number)
-        )
+        done[number] = _recognise(document.content_hash, data, number, fingerprint, is_picture=is_picture)
     told(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 
-def _recognise(
-    content_hash: str, data: bytes, number: int, fingerprint: str, *, page: int, is_picture: bool
-) -> RecognisedPage:
+def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *, is_picture: bool) -> RecognisedPage:
     arguments = {
-        "number": page,
+        "number": number,
         "languages": configured_languages(),
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),

@@ -12,10 +12,9 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.kinds.wikis import as_page
-from retrieval.sources.network import HttpConnector, check_item, check_listing, join
+from retrieval.sources.network import HttpConnector, check_listing, join
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
-    UNCHANGED,
     Fetched,
     ItemGone,
     ListingUnchanged,
@@ -72,15 +71,11 @@ class FeedConnector(HttpConnector):
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
         if self.options.get("content") == "entry" or not item.url:
             return self._entries[item.key]
-        response = self._client.get(item.url, headers=validators)
         try:
-            check_item(response, item.name)
+            return super().fetch(item, validators)
         except ItemGone:
             # The page is away, the entry is there.
             return self._entries[item.key]
-        if response.is_unchanged:
-            return UNCHANGED
-        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
 
 
 KIND = SourceKind(

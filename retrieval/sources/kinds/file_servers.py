@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.sources.network import (
     HttpConnector,
     Response,
-    check_item,
+    as_fetched,
     check_listing,
     check_progress,
     children,
@@ -22,7 +22,7 @@ from retrieval.sources.network import (
     text_of,
 )
 from retrieval.sources.options import Account, AddressField, Options, SecretField
-from retrieval.sources.protocol import UNCHANGED, Fetched, RemoteItem, SourceKind, SourceUnavailable, Unchanged
+from retrieval.sources.protocol import Fetched, RemoteItem, SourceKind, SourceUnavailable, Unchanged
 
 # One level at a time: servers refuse to list everything below at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
@@ -68,13 +68,6 @@ class WebDavConnector(HttpConnector):
                 parts = (text_of(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
                 name = path.removeprefix(root)
                 yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
-
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
-        response = self._client.get(item.url, headers=validators)
-        check_item(response, item.name)
-        if response.is_unchanged:
-            return UNCHANGED
-        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
 
 
 def _path(url: str) -> str:
@@ -139,11 +132,7 @@ class S3Connector(HttpConnector):
             query["continuation-token"] = text_of(page, "NextContinuationToken")
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
-        response = self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators)
-        check_item(response, item.name)
-        if response.is_unchanged:
-            return UNCHANGED
-        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
+        return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
         """Signed, if there is a key to sign with. A redirect would need another signature, and is not followed."""

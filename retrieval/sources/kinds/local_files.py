@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 from django import forms
@@ -173,10 +173,7 @@ class GitConnector(Connector):
         self._repository: Any = None
         self._is_remote = "://" in options["repository"]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._repository is not None:
             self._repository.close()
 

@@ -7,7 +7,8 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from contextlib import suppress
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -71,16 +72,10 @@ class MailboxConnector(Connector):
         super().__init__(options, cursor, number)
         self._imap: _Connection | None = None
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._imap is not None:
-            try:
+            with suppress(OSError):  # it is away already
                 self._imap.shutdown()
-            except OSError:
-                # It is away already.
-                return
-
-    def __enter__(self) -> Self:
-        return self
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open()

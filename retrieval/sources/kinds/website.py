@@ -146,9 +146,9 @@ class WebsiteConnector(HttpConnector):
             return self._follow(item, join(response.url, response.headers["location"]))
         if item.is_entry:
             check_listing(response)
-        check_item(response, item.name)
         if response.is_unchanged:
             return UNCHANGED
+        check_item(response, item.name)
         name, media_type = name_and_type(item.name, response)
         if media_type in _HTML:
             return self._read_page(item, name, response)

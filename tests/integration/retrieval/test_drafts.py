@@ -6,20 +6,17 @@ import io
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import IntegrityError, connection, models, transaction
-from django.db.models import CASCADE, SET_NULL
-from django.db.models.deletion import get_candidate_relations_to_delete
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -176,20 +173,6 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
     assert done.copied == 3
     assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
     assert contents(working_copy(done)) == contents(library)
-
-
-def test_two_workers_copy_every_document_once(library: Collection) -> None:
-    draft = lifecycle.begin(library)
-
-    def carry() -> None:
-        lifecycle.resume(draft.pk)
-        connection.close()
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: carry(), range(2)))
-    draft.refresh_from_db()
-    assert (draft.status, draft.copied) == (Draft.Status.OPEN, 3)
-    assert check() == []
 
 
 def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
@@ -425,18 +408,6 @@ def test_a_gate_holds_a_draft_back(library: Collection, guarded: list[Objection]
     assert not library.documents.filter(source="valve.md").exists()
 
 
-def test_a_gate_that_fails_holds_a_draft_back(
-    library: Collection, draft: Draft, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: Draft) -> list[Objection]:
-        raise ValueError("no such set")
-
-    monkeypatch.setattr(gates, "_document_gates", [DocumentGate(lambda _: False, broken)])
-    working_copy(draft).documents.get(source="valve.md").delete()
-    with pytest.raises(PublicationRefused, match="A gate could not be asked: ValueError: no such set"):
-        lifecycle.publish(draft)
-
-
 def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection, draft: Draft) -> None:
     document = working_copy(draft).documents.get(source="pump.md")
     asked = threading.Event()
@@ -582,80 +553,6 @@ def test_a_draft_that_was_asked_is_cleared_away(library: Collection, draft: Draf
     assert quoted is not None
     assert reader.citations.get().chunk == quoted
     assert check() == []
-
-
-@pytest.fixture
-def later_relations() -> Iterator[list[type[models.Model]]]:
-    """Tables that refer to documents, passages and collections in every way, as a release to come may add them."""
-    made: list[type[models.Model]] = []
-    for referred in (Document, Chunk, Collection):
-        field: models.Field[Any, Any]
-        for name, field in {
-            "Owned": models.ForeignKey(referred, models.CASCADE, related_name="+"),
-            "Pointing": models.ForeignKey(referred, models.SET_NULL, null=True, related_name="+"),
-            "Gathering": models.ManyToManyField(referred, related_name="+"),
-        }.items():
-            body = {"__module__": __name__, "referred": field, "Meta": type("Meta", (), {"app_label": "retrieval"})}
-            made.append(type(f"{name}{referred.__name__}", (models.Model,), body))
-    with connection.schema_editor() as editor:
-        for model in made:
-            editor.create_model(model)
-    yield made
-    with connection.schema_editor() as editor:
-        for model in made:
-            editor.delete_model(model)
-    for model in made:
-        through = [field.remote_field.through for field in model._meta.many_to_many]
-        for registered in (model, *through):
-            del apps.all_models["retrieval"][registered._meta.model_name]
-    apps.clear_cache()
-
-
-def test_relations_that_are_added_later_do_not_keep_a_draft(
-    library: Collection, draft: Draft, later_relations: list[type[models.Model]]
-) -> None:
-    copy = working_copy(draft)
-    targets: dict[type[models.Model], Any] = {
-        Document: copy.documents.get(source="pump.md"),
-        Chunk: Chunk.objects.filter(collection=copy)[0],
-        Collection: copy,
-    }
-    for model in later_relations:
-        target = targets[model._meta.get_field("referred").related_model]
-        if model._meta.many_to_many:
-            model._default_manager.create().referred.add(target)
-        else:
-            model._default_manager.create(referred=target)
-    lifecycle.discard(draft)
-    found = lifecycle.resume(draft.pk)
-    assert found is not None
-    assert (found.error, found.working_copy_id) == ("", None)
-    left = {
-        model.__name__: list(model._default_manager.values_list("referred", flat=True)) for model in later_relations
-    }
-    assert left == {
-        f"{name}{referred}": [] if name == "Owned" else [None]
-        for referred in ("Document", "Chunk", "Collection")
-        for name in ("Owned", "Pointing", "Gathering")
-    }
-
-
-def test_every_relation_to_what_a_draft_copies_can_be_cleared() -> None:
-    """A relation that protects documents would keep every draft: whoever adds one decides here what becomes of it."""
-    for model in (Document, Chunk, Collection):
-        for relation in get_candidate_relations_to_delete(model._meta):
-            assert relation.on_delete in (CASCADE, SET_NULL), relation
-
-
-def test_a_clearing_that_fails_is_told_in_a_sentence(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(_: Collection) -> bool:
-        raise IntegrityError('violates foreign key constraint "chat_citation_document_id_fk"')
-
-    monkeypatch.setattr(lifecycle, "clear_next", breaks)
-    lifecycle.discard(draft)
-    found = lifecycle.resume(draft.pk)
-    assert found is not None
-    assert found.error == FAILED_STEP
 
 
 def test_a_draft_that_is_being_published_is_not_discarded(draft: Draft) -> None:

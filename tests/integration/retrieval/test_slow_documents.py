@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from retrieval.documents import ingestion, submission
 from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, Document
 from tests.support import bombs
 
@@ -106,60 +105,3 @@ def test_a_file_of_too_many_passages_is_rejected(collection: Collection, setting
     document = read(submit(collection, "long.md", b"# A\n\n" + b"Many words stand here. " * 300))
     assert document.status == Document.Status.FAILED
     assert "passages, and 2 is the most" in document.error
-
-
-def sent_for(document: Document, *, waiting_seconds: float = 10) -> str:
-    """The source of what a worker reads when it is sent for the document, all having waited so long."""
-    Document.objects.filter(status="pending").update(updated_at=timezone.now() - timedelta(seconds=waiting_seconds))
-    read = ingestion.ingest(document.pk, takes_turns=True)
-    return read.source if read is not None else ""
-
-
-def test_small_files_pass_large_ones(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
-    middle = submit(collection, "middle.txt", b"Many words stand here. " * 10)
-    small = submit(collection, "small.txt", b"Few words.")
-    # Three messages read three documents, whichever they were for.
-    assert sent_for(large) == small.source
-    assert sent_for(small) == middle.source
-    assert sent_for(middle) == large.source
-    assert sent_for(large) == ""
-
-
-def test_a_large_file_that_waits_long_is_not_passed(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
-    small = submit(collection, "small.txt", b"Few words.")
-    Document.objects.filter(pk=large.pk).update(updated_at=timezone.now() - timedelta(minutes=11))
-    Document.objects.filter(pk=small.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
-    read = ingestion.ingest(small.pk, takes_turns=True)
-    assert read is not None
-    assert read.source == large.source
-
-
-def test_what_a_command_submits_is_left_to_it(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
-    command = submission.submit(collection, "small.txt", b"Few words.", enqueue=False).document
-    assert sent_for(large, waiting_seconds=0) == large.source
-    # The command died: the schedule tells a worker, and the document stands in line like any other.
-    Document.objects.filter(pk=command.pk).update(retry_at=timezone.now() - timedelta(seconds=1))
-    assert sweep(Document) == 1
-    late = submit(collection, "late.txt", b"Many words stand here. " * 100)
-    assert sent_for(late) == command.source
-
-
-def test_a_message_for_another_never_leaves_a_document_behind(collection: Collection) -> None:
-    first, second = (submit(collection, name, b"# A\n\nWords.") for name in ("first.md", "second.md"))
-    Document.objects.filter(pk=first.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
-    assert [ingestion.ingest(pk, takes_turns=True) for pk in (second.pk, first.pk)] == [first, second]
-
-
-def test_a_message_spent_on_waiting_calls_for_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
-    another_is_slow(collection, seconds=1)
-    slow = submit(collection, "slow.md", b"# Slow\n\nWords.")
-    untried = submit(collection, "untried.md", b"# Untried\n\nWords.")
-    Document.objects.update(updated_at=timezone.now() - timedelta(seconds=10))
-    Document.objects.filter(pk=slow.pk).update(is_slow=True, error=submission.WAITING)
-    assert read(slow).status == Document.Status.PENDING
-    assert told == [untried.pk]
