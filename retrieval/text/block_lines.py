@@ -37,19 +37,16 @@ _LONGEST_SNIFF = 2_000
 
 
 class Item(NamedTuple):
-    """The mark of a list item: ``number`` is None for a bullet, 0 where it is counted automatically; ``width`` is that
-    of the mark."""
+    """The mark of a list item: ``number`` is None for a bullet, 0 where it is counted automatically."""
 
     number: int | None
-    width: int
-    is_counted: bool
 
 
 def read_item(body: str) -> Item | None:
     """The mark at the start of the line, if the line is an item of a list."""
     bullet = _BULLET.match(body)
     if bullet:
-        return None if is_rule(body) else Item(None, bullet.end() + 1, is_counted=False)
+        return None if is_rule(body) else Item(None)
     number = _NUMBER.match(body)
     if not number:
         return None
@@ -61,7 +58,7 @@ def read_item(body: str) -> Item | None:
         value = ord(letter) - ord("a") + 1
     else:
         value = _ROMAN.get(number["roman"] or "", 0)
-    return Item(value, number.end() + 1, is_counted=digits is not None)
+    return Item(value)
 
 
 def is_rule(body: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
@@ -156,9 +156,7 @@ class ExtractedText:
     ``sections``, ``pages`` and ``protected`` are in order of ``start``; protected spans do not overlap.
     ``holds_records`` says that each protected span stands for itself, as the rows of a catalogue do.
     ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
-    ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
     ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
-    ``language_hint`` is the two-letter code the file itself declares, or empty.
     ``members`` are the files that it holds, of formats that are read, each under a name of its own.
     ``left_out`` says what of the file is not in the text, such as hidden sheets.
     """
@@ -170,11 +168,8 @@ class ExtractedText:
     pages: tuple[Page, ...] = ()
     protected: tuple[Span, ...] = ()
     holds_records: bool = False
-    metadata: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[TableGrid, ...] = ()
-    encoding: str = ""
     unread_pages: tuple[int, ...] = ()
-    language_hint: str = ""
     members: tuple[Member, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 

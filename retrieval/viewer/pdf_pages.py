@@ -145,6 +145,8 @@ def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], co
         raise _busy(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
+            # Another who waited for the same page may have found out.
+            _check_failures(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
         raise _busy(str(error)) from error

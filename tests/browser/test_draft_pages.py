@@ -117,18 +117,6 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
     look(phone, "drafts-phone")
 
 
-def test_a_draft_is_discarded_after_a_second_thought(own_site: Site, library: int, page: Page) -> None:  # noqa: F811
-    own_site.sign_in(page)
-    begin(own_site, page, library)
-    discard = page.get_by_role("button", name="Discard the draft")
-    expect(discard).to_be_hidden()
-    page.locator("summary", has_text="Discard").click()
-    look(page, "draft-discard")
-    discard.click()
-    expect(page.locator(".messagelist")).to_contain_text("Discarded:")
-    expect(page.locator("#draft-status .ragsite-status")).to_have_text("discarded")
-
-
 def test_a_draft_that_loses_what_is_asked_for_is_published_with_a_reason_alone(
     own_site: Site,  # noqa: F811
     library: int,  # noqa: F811

@@ -54,8 +54,6 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         title=title or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
-        metadata={"author": author} if (author := _read_entry(package, "creator")) else {},
-        language_hint=_read_entry(package, "language")[:2].lower(),
     )
 
 
@@ -114,8 +112,8 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
         for element in root.iter(etree.Element):
             element.tag = etree.QName(element).localname
     except etree.XMLSyntaxError:
-        source, _ = decode(data, posixpath.basename(path), html=True)
-        root = parse_html(source, posixpath.basename(path))
+        name = posixpath.basename(path)
+        root = parse_html(decode(data, name, html=True), name)
     text = convert_html(root) if root is not None else ""
     if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
         return text

@@ -37,39 +37,39 @@ def canonical(text: str) -> str:
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
 
 
-def decode(data: bytes, filename: str, *, html: bool = False) -> tuple[str, str]:
-    """The canonical text of ``data`` and the name of the encoding it was in.
+def decode(data: bytes, filename: str, *, html: bool = False) -> str:
+    """The canonical text of ``data``.
 
     Tried in this order: byte order mark, the charset an HTML file declares, UTF-8, UTF-16 by its zero bytes, UTF-8 with
     a few damaged bytes (which become U+FFFD), and then what charset-normalizer finds likely.
 
     Raises: DocumentRejected when the bytes are no text.
     """
-    text, encoding = _decode(data, html=html)
-    if not encoding or len(_BINARY.findall(text)) > max(4, len(text) // 200):
+    text = _decode(data, html=html)
+    if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
         )
-    return canonical(text), encoding
+    return canonical(text)
 
 
-def _decode(data: bytes, *, html: bool) -> tuple[str, str]:
+def _decode(data: bytes, *, html: bool) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
-            return data.decode(encoding, errors="replace"), encoding.removesuffix("-sig")
+            return data.decode(encoding, errors="replace")
     declared = _find_declared_charset(data) if html else ""
     for encoding in filter(None, (declared, "utf-8")):
         try:
-            return data.decode(encoding), encoding
+            return data.decode(encoding)
         except UnicodeDecodeError:
             continue
     if encoding := _detect_utf16(data):
-        return data.decode(encoding, errors="replace"), encoding
+        return data.decode(encoding, errors="replace")
     lenient = data.decode("utf-8", errors="replace")
     damaged = lenient.count("\ufffd")
     multibyte = sum(map(lenient[:_SAMPLE_BYTES].count, "éëïöüáàèçñ–—’‘“”•€…"))
     if damaged * 1000 <= len(lenient) and multibyte > damaged:
-        return lenient, "utf-8"
+        return lenient
     return _guess(data)
 
 
@@ -90,7 +90,7 @@ def _detect_utf16(data: bytes) -> str:
     return "utf-16-be" if sample[0::2].count(0) > 0.4 * half else ""
 
 
-def _guess(data: bytes) -> tuple[str, str]:
+def _guess(data: bytes) -> str | None:
     # A few accented letters are too little evidence to tell the Latin code pages apart. Files that reach this point
     # mostly come from Windows in Western Europe, so cp1252 is taken when every such byte turns into a letter or a
     # common mark.
@@ -101,8 +101,6 @@ def _guess(data: bytes) -> tuple[str, str]:
     special = [char for char in western[:_SAMPLE_BYTES] if char > "\x7f"]
     usual = sum(char in "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ " for char in special)
     if special and usual >= 0.9 * len(special):
-        return western, "cp1252"
+        return western
     best = from_bytes(data[:_SAMPLE_BYTES]).best()
-    if best is None:
-        return "", ""
-    return data.decode(best.encoding, errors="replace"), best.encoding
+    return None if best is None else data.decode(best.encoding, errors="replace")

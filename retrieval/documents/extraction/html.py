@@ -41,12 +41,10 @@ _NON_SPACE = re.compile(r"\S")
 
 
 def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    source, encoding = decode(data, filename, html=True)
-    root = parse_html(source, filename)
+    root = parse_html(decode(data, filename, html=True), filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
     title = plain_title(root.findtext(".//title") or "")
-    language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
     _drop_invisible(root)
     _spread_tables(root)
     _list_definitions(root)
@@ -62,8 +60,6 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
         title=title or find_title(sections) or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
-        encoding=encoding,
-        language_hint=language if re.fullmatch("[a-z]{2}", language) else "",
     )
 
 

@@ -75,7 +75,7 @@ def _read_text(part: Any, filename: str) -> str:
         return canonical(payload.decode(part.get_content_charset() or "utf-8"))
     except (LookupError, ValueError):
         is_html = part.get_content_subtype() == "html"
-        return decode(payload, filename, html=is_html)[0] if payload.strip() else ""
+        return decode(payload, filename, html=is_html) if payload.strip() else ""
 
 
 def read_page(source: str, filename: str) -> str:

@@ -128,7 +128,7 @@ def extract_pdf(
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
     """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them."""
-    read, scans, outline, metadata = _read(data, filename, limits)
+    read, scans, outline, declared = _read(data, filename, limits)
     for number, page in recognised.items():
         if 1 <= number <= len(read):
             page.lines = _order(page)
@@ -140,23 +140,16 @@ def extract_pdf(
     return ExtractedText(
         text=text,
         media_type=media_type,
-        title=_find_title(canonical(metadata.get("Title", "")), read) or derive_title(filename),
+        title=_find_title(canonical(declared), read) or derive_title(filename),
         # Bookmarks are what the author calls headings; what the fonts show is a guess.
         unread_pages=tuple(number for number in scans if number not in recognised),
         sections=tuple(bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings),
         pages=tuple(pages),
-        metadata={
-            key.lower(): canonical(value)
-            for key, value in metadata.items()
-            if value and key in {"Author", "Subject", "Keywords"}
-        },
     )
 
 
-def _read(
-    data: bytes, filename: str, limits: ExtractionLimits
-) -> tuple[list[PrintedPage], list[int], _Outline, dict[str, str]]:
-    """The pages, the numbers of those that are pictures, the bookmarks and the file's own description.
+def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[PrintedPage], list[int], _Outline, str]:
+    """The pages, the numbers of those that are pictures, the bookmarks and the title that the file gives.
 
     pdfium is not thread-safe: this is for a process of one thread.
     """
@@ -190,7 +183,7 @@ def _read(
             pages.append(printed)
             if total > limits.max_text_chars:
                 raise too_much_text(filename, limits)
-        return pages, scans, _read_outline(document), document.get_metadata_dict(skip_empty=True)
+        return pages, scans, _read_outline(document), document.get_metadata_value("Title")
     finally:
         document.close()
 

@@ -25,7 +25,7 @@ _BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
 
 
 def extract_markdown(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    text, encoding = decode(data, filename)
+    text = decode(data, filename)
     metadata, body_start = parse_front_matter(text)
     sections, protected = parse_structure(text, body_start)
     if body_start:
@@ -36,9 +36,6 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
         title=metadata.get("title") or find_title(sections) or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
-        metadata=metadata,
-        encoding=encoding,
-        language_hint=(metadata.get("lang") or metadata.get("language") or "")[:2].lower(),
     )
 
 
@@ -225,7 +222,7 @@ _RANKS = {"hoofdstuk": 1, "chapter": 1, "bijlage": 1, "appendix": 1}
 
 
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    text, encoding = decode(data, filename)
+    text = decode(data, filename)
     sections, literals = parse_markup(text)
     if media_type == PLAIN and sections and has_markup(text):
         media_type = RST
@@ -238,7 +235,6 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
         title=_find_own_title(text, sections, media_type) or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
-        encoding=encoding,
     )
 
 

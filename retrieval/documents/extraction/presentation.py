@@ -33,14 +33,12 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
             hidden.append(number)
             continue
         _write_slide(slide, number, writer)
-    properties = presentation.core_properties
-    title = plain_title(canonical(properties.title or ""))
+    title = plain_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.sections[0].title if writer.sections else ""
     return writer.finish(
         media_type=media_type,
         title=title or derive_title(filename),
-        language_hint=properties.language or "",
         left_out=leave_out("slides", [str(number) for number in hidden]),
     )
 

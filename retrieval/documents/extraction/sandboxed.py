@@ -122,10 +122,7 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "protected": [offset for span in found.protected for offset in (span.start, span.end)],
         "holds_records": found.holds_records,
         "tables": [_flatten_grid(grid) for grid in found.tables if len(grid.rows) * len(grid.header) <= _MOST_CELLS],
-        "metadata": dict(found.metadata),
-        "encoding": found.encoding,
         "unread_pages": list(found.unread_pages),
-        "language_hint": found.language_hint,
         "left_out": [[each.kind, each.names, each.count] for each in found.left_out],
         "members": [[member.name, len(member.data)] for member in found.members],
     }
@@ -181,10 +178,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         protected=tuple(spans),
         holds_records=bool(head["holds_records"]),
         tables=tuple(_rebuild_grid(grid, len(text)) for grid in head["tables"]),
-        metadata={_check_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
-        encoding=_check_field(head["encoding"]),
         unread_pages=tuple(int(number) for number in head["unread_pages"][: len(pages)]),
-        language_hint=_check_field(head["language_hint"])[:2],
         left_out=tuple(
             LeftOut(_check_field(kind), tuple(_check_field(name) for name in names[:MOST_NAMED]), int(count))
             for kind, names, count in head["left_out"][:MOST_NAMED]

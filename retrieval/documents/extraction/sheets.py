@@ -88,11 +88,7 @@ def write_sheets(
             writer.add_heading(sheet.name, 1)
         for table in _find_tables(sheet):
             _write_table(table, writer)
-    return replace(
-        writer.finish(media_type=media_type, title=title, left_out=left_out),
-        holds_records=True,
-        metadata={"sheets": ", ".join(sheet.name for sheet in shown)},
-    )
+    return replace(writer.finish(media_type=media_type, title=title, left_out=left_out), holds_records=True)
 
 
 def _write_table(table: _Table, writer: MarkdownWriter) -> None:

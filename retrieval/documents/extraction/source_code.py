@@ -61,7 +61,7 @@ _TRIPLE = re.compile(r'"""|\'\'\'')
 
 
 def extract_source(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    text, encoding = decode(data, filename)
+    text = decode(data, filename)
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip("\n") for start, end in itertools.pairwise(starts)]
     if media_type == JSON_LINES:
@@ -79,7 +79,6 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
         title=filename,
         sections=tuple(sections),
         protected=tuple(block for block in blocks if block.start < block.end),
-        encoding=encoding,
     )
 
 

@@ -20,7 +20,7 @@ _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.
 
 
 def extract_table(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    source, encoding = decode(data, filename)
+    source = decode(data, filename)
     hint = _EXCEL_HINT.match(source)
     source = source[hint.end() :] if hint else source
     delimiter = hint[1] if hint else "\t" if media_type == TSV else sniff_delimiter(source)
@@ -37,12 +37,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     header, body = _split_header(rows)
     writer = MarkdownWriter(filename, limits)
     writer.add_rows(header, body)
-    return replace(
-        writer.finish(media_type=media_type, title=derive_title(filename)),
-        holds_records=True,
-        metadata={"columns": ", ".join(header)},
-        encoding=encoding,
-    )
+    return replace(writer.finish(media_type=media_type, title=derive_title(filename)), holds_records=True)
 
 
 def sniff_delimiter(source: str) -> str:

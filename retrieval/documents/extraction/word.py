@@ -61,17 +61,12 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
         length = start + len(block)
         if length > limits.max_text_chars:
             raise too_much_text(filename, limits)
-    core = document.core_properties
     return ExtractedText(
         text="".join(parts) + "\n",
         media_type=media_type,
-        title=plain_title(canonical(core.title or "")) or title or derive_title(filename),
+        title=plain_title(canonical(document.core_properties.title or "")) or title or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
-        metadata={
-            key: canonical(value) for key, value in (("author", core.author), ("subject", core.subject)) if value
-        },
-        language_hint=(core.language or "")[:2].lower(),
     )
 
 

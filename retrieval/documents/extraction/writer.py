@@ -189,7 +189,6 @@ class MarkdownWriter:
         *,
         media_type: str,
         title: str,
-        language_hint: str = "",
         members: tuple[Member, ...] = (),
         left_out: tuple[LeftOut, ...] = (),
     ) -> ExtractedText:
@@ -206,7 +205,6 @@ class MarkdownWriter:
                 for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), start=1)
             ),
             tables=tuple(self._tables),
-            language_hint=language_hint[:2].lower(),
             members=members,
             left_out=left_out,
         )

@@ -17,12 +17,10 @@ from rest_framework.test import APIClient
 
 from chat.pages.page_views import suggestions
 from retrieval import gates
-from retrieval.admin import draft_admin
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.documents import ingestion, submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.editing import reason_not_to_change
-from retrieval.documents.drafts.lifecycle import changes_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
 from retrieval.models import Chunk, Collection, Document, Draft
@@ -170,14 +168,6 @@ def test_each_step_needs_its_permission(client: Client, library: Collection, cha
 # The list and the page -----------------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_what_each_draft_changes(admin: Client, changed: Draft) -> None:
-    html = html_of(admin.get(DRAFTS))
-    assert "1 added, 1 changed, 1 removed" in html
-    assert "ragsite-status-pending" in html
-    for query in ("status__exact=open", f"collection__id__exact={changed.collection_id}", "o=3.1"):
-        assert admin.get(f"{DRAFTS}?{query}").context["cl"].result_count == 1
-
-
 def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, library: Collection) -> None:
     draft = lifecycle.begin(library)
     Draft.objects.filter(pk=draft.pk).update(copied=2, error="<i>no</i> space")
@@ -219,25 +209,6 @@ def test_the_page_names_what_the_draft_changes(admin: Client, library: Collectio
     assert action(changed, "publish") in html
 
 
-def test_of_many_documents_the_first_are_named(
-    admin: Client, changed: Draft, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(draft_admin, "MOST_NAMED", 1)
-    ingest(copy_of(changed), "zebra.md", "# Zebra\n\nIt has stripes.\n")
-    html = html_of(admin.get(page_of(changed)))
-    assert "Added (2)" in html
-    assert "and 1 more" in html
-    assert "zebra.md" not in html
-
-
-def test_a_draft_without_changes_says_so_and_offers_no_publication(admin: Client, draft: Draft) -> None:
-    html = html_of(admin.get(page_of(draft)))
-    assert "Nothing yet" in html
-    assert action(draft, "publish") not in html
-    response = admin.post(action(draft, "publish"), follow=True)
-    assert "changes nothing" in messages(response)[0]
-
-
 def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, objections: list[Objection]) -> None:
     objections.append(Objection("Worse."))
     waiting = submission.submit(copy_of(draft), "new.md", b"# New\n\nWords.\n").document
@@ -252,13 +223,6 @@ def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, obj
     assert "data-live" not in html
     assert "Worse." in html
     assert action(draft, "publish") in html
-
-
-def test_documents_that_could_not_be_read_are_named(admin: Client, draft: Draft, ingest: Ingest) -> None:
-    assert ingest(copy_of(draft), "empty.md", "   \n").status == Document.Status.FAILED
-    response = admin.get(page_of(draft))
-    assert [one.source for one in response.context["page"].failed.named] == ["empty.md"]
-    assert "1 document could not be read." in html_of(response)
 
 
 # Publish and discard -------------------------------------------------------------------------------------------------
@@ -386,20 +350,6 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(
     assert library.text_search_configuration == "dutch"
 
 
-def test_the_page_of_a_collection_says_that_a_gate_guards_it(
-    admin: Client, library: Collection, objections: list[Objection]
-) -> None:
-    html = html_of(admin.get(page_of(library)))
-    assert "A gate guards the documents" in html
-    assert "Begin a draft" in html
-
-
-def test_a_new_collection_has_no_draft_to_begin(admin: Client) -> None:
-    html = html_of(admin.get(f"{COLLECTIONS}add/"))
-    assert "Begin a draft" not in html
-    assert "prepopulate" in html
-
-
 # Documents and passages ----------------------------------------------------------------------------------------------
 
 
@@ -444,17 +394,6 @@ def test_a_locked_document_leads_to_the_same_one_in_the_draft(
     assert page_of(changed) not in html
 
 
-def test_a_document_of_a_draft_is_edited_as_any(admin: Client, library: Collection, draft: Draft) -> None:
-    document = copy_of(draft).documents.get(source="pump.md")
-    fresh = SimpleUploadedFile("any.md", b"# Pump\n\nNow 5 kilograms.\n")
-    admin.post(page_of(document), form_of(document, url="https://example.org/", replacement=fresh))
-    document.refresh_from_db()
-    assert (document.url, document.status) == ("https://example.org/", Document.Status.PENDING)
-    assert library.documents.get(source="pump.md").status == Document.Status.READY
-    admin.post(reverse("admin:retrieval_document_delete", args=[document.pk]), {"post": "yes"})
-    assert changes_of(draft).removed == ("pump.md",)
-
-
 def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> None:
     document = locked.documents.get(source="pump.md")
     delete = reverse("admin:retrieval_document_delete", args=[document.pk])
@@ -478,14 +417,6 @@ def test_of_several_documents_all_or_none_are_deleted(
     assert not LogEntry.objects.filter(object_id=str(other.pk)).exists()
     admin.post(DOCUMENTS, {**body, "_selected_action": [other.pk], "post": "yes"})
     assert not Document.objects.filter(pk=other.pk).exists()
-
-
-def test_a_locked_document_is_read_again_as_any(admin: Client, locked: Collection) -> None:
-    document = locked.documents.get(source="pump.md")
-    response = admin.post(DOCUMENTS, {"action": "read_again", "_selected_action": [document.pk]}, follow=True)
-    assert messages(response) == ["1 document will be read again."]
-    document.refresh_from_db()
-    assert document.status == Document.Status.PENDING
 
 
 def test_a_draft_begun_while_a_form_was_sent_wins(
@@ -533,13 +464,6 @@ def test_questions_of_a_locked_passage_are_shown(admin: Client, locked: Collecti
     assert not Chunk.objects.get(pk=chunk.pk).questions_edited
 
 
-def test_questions_of_a_passage_in_a_draft_are_edited(admin: Client, draft: Draft) -> None:
-    chunk = Chunk.objects.get(document__source="pump.md", collection=copy_of(draft))
-    admin.post(page_of(chunk), {"canonical_questions": "How heavy is the pump?"})
-    assert Chunk.objects.get(pk=chunk.pk).canonical_questions == ["How heavy is the pump?"]
-    assert changes_of(draft).changed == ("pump.md",)
-
-
 # The API and the chat ------------------------------------------------------------------------------------------------
 
 
@@ -556,15 +480,6 @@ def test_the_api_deletes_no_locked_document(api: APIClient, locked: Collection) 
     response = api.delete(f"/api/v1/documents/{document.pk}/")
     assert (response.status_code, response.json()) == (409, {"detail": reason_not_to_change(locked)})
     assert Document.objects.filter(pk=document.pk).exists()
-
-
-def test_the_api_changes_a_draft(api: APIClient, draft: Draft) -> None:
-    copy = copy_of(draft)
-    document = copy.documents.get(source="pump.md")
-    assert api.delete(f"/api/v1/documents/{document.pk}/").status_code == 204
-    sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": copy.slug}
-    assert api.post("/api/v1/documents/", sent, format="multipart").status_code == 202
-    assert (changes_of(draft).added, changes_of(draft).removed) == (("new.md",), ("pump.md",))
 
 
 def test_the_api_uploads_nothing_past_a_draft(api: APIClient, locked: Collection) -> None:

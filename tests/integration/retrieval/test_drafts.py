@@ -309,27 +309,6 @@ def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft:
     assert CollectionStatistics.objects.get(pk=library.pk).version > version
 
 
-def test_a_title_that_was_changed_is_found_in_its_passages(library: Collection, draft: Draft) -> None:
-    document = working_copy(draft).documents.get(source="pump.md")
-    document.title = "Quetzal"
-    submission.requeue(document, enqueue=False)
-    ingestion.ingest(document.pk)
-    wanted = contents(working_copy(draft))
-    published(draft)
-    assert [row[8] for row in contents(library)] == [row[8] for row in wanted]
-    assert "'quetzal'" in contents(library)[1][8]
-    assert check() == []
-
-
-def test_a_worker_that_reads_the_old_version_loses_its_lease(library: Collection, draft: Draft, ingest: Ingest) -> None:
-    ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
-    lease = uuid.uuid4()
-    library.documents.filter(source="pump.md").update(status=Document.Status.PROCESSING, lease=lease)
-    published(draft)
-    assert not Document.objects.filter(lease=lease).exists()
-    assert library.documents.get(source="pump.md").status == Document.Status.READY
-
-
 def test_questions_written_in_a_draft_are_published_with_it(library: Collection, draft: Draft) -> None:
     pump, *_, seal = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     rewrite_questions(pump, ["How heavy is it, then?"])
@@ -355,23 +334,6 @@ def test_passages_that_say_the_same_keep_their_places(collection: Collection, in
     published(draft)
     assert [row[3:5] for row in contents(collection)] == wanted
     assert ids <= set(collection.chunks.values_list("pk", flat=True))
-    assert check() == []
-
-
-def test_a_draft_of_an_empty_collection_fills_it(collection: Collection, ingest: Ingest) -> None:
-    draft = copied(lifecycle.begin(collection))
-    ingest(working_copy(draft), "pump.md", PUMP)
-    wanted = contents(working_copy(draft))
-    published(draft)
-    assert contents(collection) == wanted
-    assert check() == []
-
-
-def test_a_draft_that_empties_its_collection(library: Collection, draft: Draft) -> None:
-    for document in working_copy(draft).documents.all():
-        document.delete()
-    published(draft)
-    assert library.documents.count() == library.chunks.count() == 0
     assert check() == []
 
 
@@ -553,13 +515,6 @@ def test_a_draft_that_was_asked_is_cleared_away(library: Collection, draft: Draf
     assert quoted is not None
     assert reader.citations.get().chunk == quoted
     assert check() == []
-
-
-def test_a_draft_that_is_being_published_is_not_discarded(draft: Draft) -> None:
-    working_copy(draft).documents.get(source="valve.md").delete()
-    lifecycle.publish(draft)
-    with pytest.raises(DraftRefused, match="being published"):
-        lifecycle.discard(draft)
 
 
 def test_a_deleted_collection_takes_its_draft_along(library: Collection, draft: Draft) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +68,8 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
                 assert httpx2.get(server.url + path, timeout=60).status_code == 200
                 slowest = max(slowest, time.monotonic() - started)
             time.sleep(0.2)
-    assert {response.result().status_code for response in asked} == {422}
+    # Whoever cannot be drawn for in time is asked to come back.
+    assert {response.result().status_code for response in asked} == {422, 503}
     # A second on a machine that does nothing else.
     assert slowest < DRAWING_SECONDS
     assert not_drawn(server).get("time") == 1
@@ -77,23 +77,6 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
     assert httpx2.get(server.url + address, timeout=60).status_code == 422
     assert time.monotonic() - started < DRAWING_SECONDS / 2
     assert httpx2.get(server.url + innocent, timeout=60).headers["Content-Type"] == "image/webp"
-
-
-def test_drawing_stops_when_the_last_visitor_leaves(collection: Collection, server: WebServer) -> None:
-    address = saved(collection, "left.pdf", bombs.pdf_endless())
-    visitors = []
-    for _ in range(8):
-        visitor = socket.create_connection(("127.0.0.1", server.port))
-        visitor.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        visitors.append(visitor)
-    # Some leave before their view has begun.
-    for visitor in visitors[1:]:
-        visitor.close()
-    time.sleep(1)
-    assert "cancelled" not in not_drawn(server)
-    visitors[0].close()
-    # Not at the end of its time: nobody waits for it any more.
-    wait_until(lambda: not_drawn(server).get("cancelled") == 1, DRAWING_SECONDS - 1, "the end of the drawing")
 
 
 def test_two_bombs_do_not_keep_a_worker_of_two_slots_from_an_innocent_file(

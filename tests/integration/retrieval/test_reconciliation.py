@@ -415,14 +415,6 @@ def test_the_result_is_kept_for_those_who_look(library: Collection) -> None:
     assert sum(last_counts().values()) == 0
 
 
-def test_only_the_last_checks_are_kept(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciliation, "CHECKS_KEPT", 2)
-    for _ in range(4):
-        reconcile()
-    assert IndexCheck.objects.count() == 2
-    assert IndexCheck.objects.first().pk == max(IndexCheck.objects.values_list("pk", flat=True))
-
-
 def test_admins_see_what_was_found(library: Collection, admin_client) -> None:  # type: ignore[no-untyped-def]
     reconcile()
     miscount_a_lexeme()

@@ -76,15 +76,6 @@ def test_web_pages_are_laid_out_without_what_could_run(client: Client, collectio
     assert not re.search("bad\\(|onclick|<style|javascript:", content)
 
 
-def test_links_lead_to_documents_of_the_collection(client: Client, collection: Collection, ingest: Ingest) -> None:
-    document = ingest(collection, "guide/a.md", "See [b](b.md), [c](../c.md), [d](d.md).\n")
-    neighbour = ingest(collection, "guide/b.md", "# B\n\nText of b.\n")
-    other = Collection.objects.create(slug="other", name="Other")
-    ingest(other, "c.md", "# C\n\nText of c.\n")
-    html = page(client, viewer(document))
-    assert f'See <a href="/documents/{neighbour.pk}/">b</a>, c, d.' in html
-
-
 @pytest.mark.parametrize("address", ["b%00.md", "%00", "%ED%A0%80.md", "x" * 3000 + ".md", "//[b", "http://[b", "#%00"])
 @pytest.mark.parametrize(
     ("source", "text"),
@@ -125,14 +116,6 @@ def test_code_has_numbered_lines_and_the_passage_on_its_own(
     assert 'id="L6"' not in html
     assert html.count('class="line is-marked"') == 2
     assert marked(html) == ["pump", "x", "return"]
-
-
-def test_wrong_parameters_are_passed_over(client: Client, collection: Collection, ingest: Ingest) -> None:
-    document = ingest(collection, "a.md", "# One\n\nSome words.\n")
-    for query in ({"start": "x", "end": "3"}, {"start": "9", "end": "2"}, {"view": "<b>"}, {"page": "-1"}):
-        html = page(client, viewer(document, **query))
-        assert "<mark" not in html
-        assert "Some words." in html
 
 
 # Pages of PDF files --------------------------------------------------------------------------------------------------

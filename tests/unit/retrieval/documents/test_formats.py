@@ -53,11 +53,6 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
         formats.detect(b"words", "a.xls")
 
 
-def test_the_toy_format_is_unknown_without_its_registration() -> None:
-    assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
-    assert ".toy" not in str(UploadForm(user=None)["file"])
-
-
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])
 def test_a_document_of_an_unknown_format_is_shown_as_text(media_type: str) -> None:
     """Not as numbered source code."""

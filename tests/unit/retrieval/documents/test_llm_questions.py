@@ -64,11 +64,6 @@ def test_what_instructs_a_model_is_not_told_and_becomes_no_question(server: Comp
     assert "password" not in server.requests[0]["messages"][1]["content"]
 
 
-def test_a_model_may_say_that_there_are_none(server: CompletionServer) -> None:
-    server.content = asked()
-    assert model(server).generate(TEXT, [], "en") == []
-
-
 @pytest.mark.parametrize("wrapped", ["```json\n%s\n```", "Here they are: %s"])
 def test_json_is_found_among_other_words(server: CompletionServer, wrapped: str) -> None:
     server.content = wrapped % asked("How heavy is it?")
@@ -109,11 +104,3 @@ def test_a_model_that_is_down_is_not_asked_for_every_passage(
     server.status, server.content = 200, asked("How heavy?")
     monkeypatch.setattr(generator._breaker, "_clock", lambda: time.monotonic() + model_questions.PAUSE_SECONDS)
     assert generator.generate(TEXT, [], "en") == ["How heavy?"]
-
-
-def test_one_failure_does_not_count_against_the_next(server: CompletionServer) -> None:
-    generator = model(server)
-    for status in (503, 503, 200, 503, 503):
-        server.status, server.content = status, asked("How heavy?")
-        generator.generate(TEXT, [], "en")
-    assert len(server.requests) == 5

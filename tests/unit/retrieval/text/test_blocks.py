@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -341,36 +340,3 @@ def test_blocks_keep_their_promises(lines: Sequence[str], headings: set[int], pa
         assert text[block.start : block.end].strip()
         last = block.end
     assert found == sorted(found, key=lambda block: block.start)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "|",
-        "-",
-        "- ",
-        "> ",
-        "1. a\n",
-        "```\n",
-        "<!--\n",
-        "<table>\n",
-        "**a",
-        "[a](#b)",
-        "a: b; ",
-        "    ",
-        "<%\n",
-        "A?\n\n",
-    ],
-)
-def test_time_grows_with_the_text(line: str) -> None:
-    def seconds(length: int) -> float:
-        text = (line * (length // len(line)) + "\n# p\n</table>")[:length]
-        begun = time.process_time()
-        find_blocks(text, [(len(text) // 2, "p")])
-        return time.process_time() - begun
-
-    seconds(1_000)
-    # Sixteen times as long takes sixteen times as long; quadratic work would take 256 times. A busy machine may take
-    # longer than its share.
-    most = 80 * min(seconds(10_000) for _ in range(3)) + 1.0
-    assert any(seconds(160_000) < most for _ in range(2))

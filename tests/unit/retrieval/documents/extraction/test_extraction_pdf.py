@@ -48,10 +48,6 @@ def test_short_files_keep_every_line(make_pdf: MakePdf) -> None:
     assert text.count("Same") == 3
 
 
-def test_content_decides_over_the_name(make_pdf: MakePdf) -> None:
-    assert extract(make_pdf(["Some words."]), "words.txt").media_type == "application/pdf"
-
-
 def test_a_protected_pdf_says_what_to_do(make_pdf: MakePdf) -> None:
     message = "report.pdf is password-protected: remove the password and upload it again."
     with pytest.raises(DocumentRejected, match=message):

@@ -19,9 +19,7 @@ DUTCH = "Één café in Coördinatie – ‘vóór’ de reünie; het beëindige
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "utf-32"])
 def test_text_is_read_whatever_its_encoding(encoding: str) -> None:
-    extracted = extract(DUTCH.encode(encoding), "a.txt")
-    assert extracted.text == DUTCH
-    assert extracted.encoding.replace("_", "-") in encoding.replace("-sig", "")
+    assert extract(DUTCH.encode(encoding), "a.txt").text == DUTCH
 
 
 def test_a_few_damaged_bytes_do_not_change_the_encoding() -> None:

@@ -37,12 +37,10 @@ def test_markdown_headings_stand_at_their_offsets_and_fences_hold_none() -> None
     assert extracted.title == "Café menu"
 
 
-def test_front_matter_gives_title_and_metadata_and_is_no_heading() -> None:
+def test_front_matter_gives_the_title_and_is_no_heading() -> None:
     source = '---\ntitle: "Visiting: hours"\nlang: nl\ntags:\n  - a\nlast: one\n---\n# Heading\n\nText.\n'
     extracted = extract(source.encode(), "a.md")
     assert extracted.title == "Visiting: hours"
-    assert extracted.metadata == {"title": "Visiting: hours", "lang": "nl", "last": "one"}
-    assert extracted.language_hint == "nl"
     assert outline(extracted) == [(1, "Heading", "# Heading")]
     assert extracted.text == source
 
@@ -157,7 +155,6 @@ def test_each_row_of_a_table_names_its_columns() -> None:
     extracted = extract(source.encode(), "parts.csv")
     assert blocks(extracted) == ["sku: A-1; name: Pump; big; note: two lines", "sku: A-2; name: Seal"]
     assert extracted.text == "\n".join(blocks(extracted)) + "\n"
-    assert extracted.metadata["columns"] == "sku, name, note"
 
 
 def test_a_table_without_header_counts_its_columns() -> None:
