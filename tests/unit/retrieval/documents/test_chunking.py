@@ -284,34 +284,3 @@ def test_rows_of_a_catalogue_are_passages_of_their_own() -> None:
 def test_rows_of_bare_numbers_stay_together() -> None:
     rows = "\n".join(f"{n},{n * n}" for n in range(20))
     assert len(chunk(extract(f"n,square\n{rows}\n".encode(), "squares.csv"), count_words, 256)) == 1
-
-
-def test_entries_of_a_glossary_are_passages_of_their_own() -> None:
-    rows = [f"| {name} | What is meant by it in so many words. |" for name in ("Draft", "Gate", "Judge", "Lease")]
-    table = "| Term | Meaning |\n|---|---|\n" + "\n".join(rows)
-    items = [f"- {name}: what is meant by it in so many words.\n  And more of it." for name in ("AB", "CD", "EF", "GH")]
-    extracted = markdown(
-        "# Manual\n\n## Words\n\nWords that we use.\n\n" + table + "\n\nThat is all.\n\n"
-        "## Abbreviations\n\n" + "\n".join(items) + "\n\n## Advice\n\n" + "\n".join(items) + "\n"
-    )
-    chunks = chunk(extracted, count_words, 200)
-    check(extracted, chunks, 200)
-    texts = [passage.text for passage in chunks]
-    assert "| Term | Meaning |\n|---|---|\n" + rows[0] in texts
-    assert set(rows[1:]) <= set(texts)
-    assert all(texts.count(item) == 1 for item in items)
-    # Under a heading that promises none, a list stays together.
-    assert "\n".join(items) in texts[-1]
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "| {n} | 12 | 7.5 | none |",
-        "| Part {n}00 | A thing of brass that is made in many sizes. |",
-        "| Same | It is the same each time round. |",
-    ],
-)
-def test_a_table_of_values_is_no_glossary(row: str) -> None:
-    table = "| A | B |\n|---|---|\n" + "\n".join(row.format(n=number) for number in range(1, 7))
-    assert len(chunk(markdown(f"# Table\n\n{table}\n"), count_words, 300)) == 1
