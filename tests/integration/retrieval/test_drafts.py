@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import threading
-import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -22,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
 from retrieval import conf, gates
-from retrieval.documents import ingestion, submission
+from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
