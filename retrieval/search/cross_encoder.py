@@ -19,17 +19,18 @@ from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.architectures import TOKEN_TYPES, read_shape, with_bert_names
-from retrieval.index.embedders.graph import EncoderGraph, float_output, token_input
+from retrieval.index.embedders.graph import TOKEN_TYPES, EncoderGraph, float_output, token_input
 from retrieval.index.embedders.model_files import (
+    BERT,
     CONFIG,
     EXPORTS,
     NEWER_CONFIG,
     TOKENIZER,
     WEIGHTS,
     find_export,
-    load_weights,
+    load_bert,
     read_object,
+    read_shape,
 )
 from retrieval.index.embedders.session import open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
@@ -47,67 +48,45 @@ if TYPE_CHECKING:
 # dense layer with one output.
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The names of the two layers that score what the encoder gives."""
-
-    hidden_layer: str
-    output_layer: str
-
-
-_ROBERTA = Head("classifier.dense", "classifier.out_proj")
-HEADS: Mapping[str, Head] = {
-    "bert": Head("pooler.dense", "classifier"),
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-}
-"""By the `model_type` of config.json."""
-
-
-def longest_input(config: Mapping[str, Any]) -> int | None:
-    """Tokens that the model has positions for; None when its configuration does not say."""
-    return read_shape(config).positions if config.get("model_type") in HEADS else config.get("max_position_embeddings")
+_HIDDEN_LAYER, _OUTPUT_LAYER = "pooler.dense", "classifier"
 
 
 def build_graph(weights: Path, config: Mapping[str, Any], precision: Precision) -> bytes:
-    """A serialized ONNX model: ``input_ids`` int64 (1, n) -> ``logits`` float32 (1, 1).
-
-    BERT's has ``token_type_ids`` of the same form beside them. n is 1 to :func:`longest_input`.
+    """A serialized ONNX model: ``input_ids`` and ``token_type_ids`` int64 (1, n) -> ``logits`` float32 (1, 1).
 
     Raises: KeyError, ValueError, OSError when the weights are not those of such a model.
     """
     shape = read_shape(config)
-    head = HEADS[config["model_type"]]
-    tensors = with_bert_names(load_weights([weights]), shape)
-    labels = len(tensors[f"{head.output_layer}.weight"])
+    tensors = load_bert(weights)
+    labels = len(tensors[f"{_OUTPUT_LAYER}.weight"])
     if labels != 1:
         raise ValueError(f"it has {labels} labels and a cross encoder has one")
-    graph = _ClassifierGraph(weights=tensors, precision=precision, shape=shape)
-    hidden = graph.pair_embeddings() if shape.architecture.has_token_types else graph.embeddings()
+    graph = _ClassifierGraph(tensors, precision, shape)
+    hidden = graph.pair_embeddings()
     for layer in range(shape.layers):
         hidden = graph.layer(layer, hidden, f"hidden_{layer}")
-    return graph.serialize_classifier(head, hidden)
+    return graph.serialize_classifier(hidden)
 
 
 class _ClassifierGraph(EncoderGraph):
     def pair_embeddings(self) -> str:
-        """As :meth:`embeddings`, with the row of each token's own type."""
+        """The embeddings of the tokens, with the row of each token's own type."""
         # The rows of type 0 are in the sum already: what the other type differs by is added.
         types = self.weights[TOKEN_TYPES]
         self.add("Gather", [self.constant("token_types", types - types[0]), "token_type_ids"], "token_type_rows")
-        return self.normalized(self.add("Add", [self.embedded(), "token_type_rows"], "embedded_pair"))
+        embedded = self.positioned(self.word_rows())
+        return self.normalized(self.add("Add", [embedded, "token_type_rows"], "embedded_pair"))
 
     def dense(self, source: str, name: str) -> str:
         """In fp32 whatever the precision: it is one token, and the last layers decide the score."""
         product = self.add("MatMul", [source, self.constant(f"{name}.matrix", self.weights[f"{name}.weight"].T)], name)
         return self.add("Add", [product, self.weight(f"{name}.bias")], f"{name}.biased")
 
-    def serialize_classifier(self, head: Head, hidden: str) -> bytes:
+    def serialize_classifier(self, hidden: str) -> bytes:
         first = self.add("Gather", [hidden, self.constant("first_token", np.array([0]))], "first_hidden", axis=1)
-        pooled = self.add("Tanh", [self.dense(first, head.hidden_layer)], "pooled")
-        self.add("Flatten", [self.dense(pooled, head.output_layer)], "logits")
-        names = ["input_ids", "token_type_ids"] if self.shape.architecture.has_token_types else ["input_ids"]
-        inputs = [token_input(name) for name in names]
+        pooled = self.add("Tanh", [self.dense(first, _HIDDEN_LAYER)], "pooled")
+        self.add("Flatten", [self.dense(pooled, _OUTPUT_LAYER)], "logits")
+        inputs = [token_input(name) for name in ("input_ids", "token_type_ids")]
         return self.serialize("cross-encoder", inputs, [float_output("logits", [1, 1])])
 
 
@@ -148,10 +127,10 @@ def read_folder(folder: Path) -> ModelFiles:
     if export is None:
         if not (folder / WEIGHTS).is_file():
             raise ImproperlyConfigured(f"The cross encoder in {folder} has neither {WEIGHTS} nor {EXPORTS[0]}.")
-        if (kind := config.get("model_type")) not in HEADS:
+        if (kind := config.get("model_type")) != BERT:
             raise ImproperlyConfigured(
-                f"The cross encoder in {folder} is of the architecture {kind!r}; from {WEIGHTS} only those of "
-                f"{', '.join(HEADS)} can be loaded: export the model to ONNX, as {EXPORTS[0]} in the folder."
+                f"The cross encoder in {folder} is of the architecture {kind!r}; from {WEIGHTS} only {BERT!r} can be "
+                f"loaded: export the model to ONNX, as {EXPORTS[0]} in the folder."
             )
     return ModelFiles(folder, config, _activation(folder, config), export)
 
@@ -163,7 +142,7 @@ def fetch(name: str, cache_dir: Path | None) -> ModelFiles:
     exist or cannot be loaded, RerankFailed when the hub cannot be reached.
     """
     try:
-        folder = model_files.fetch(name, cache_dir, (TOKENIZER, CONFIG, NEWER_CONFIG), HEADS, kind="cross encoder")
+        folder = model_files.fetch(name, cache_dir, (TOKENIZER, CONFIG, NEWER_CONFIG), kind="cross encoder")
     except model_files.HubUnreachable as error:
         raise RerankFailed(str(error)) from error
     except model_files.UnknownModel as error:
@@ -202,8 +181,8 @@ RETRIED_AFTER_SECONDS = 60.0
 class CrossEncoder(Reranker):
     """Instances may be shared by threads and survive a fork (each process opens its own session).
 
-    ``model`` is a folder in the form of sentence-transformers (BERT, RoBERTa and XLM-RoBERTa from model.safetensors,
-    anything from model.onnx), or a name on the hub. A score is the model's one output through the activation that the
+    ``model`` is a folder in the form of sentence-transformers (a BERT from model.safetensors, anything from
+    model.onnx), or a name on the hub. A score is the model's one output through the activation that the
     model names, which is a sigmoid when it names none. A pair is cut to ``max_tokens``, the longer text first;
     ``threads`` pairs are read at once, each in a run of its own, so that no score depends on its neighbours.
     ``precision`` is for models that come as weights: "int8" takes half the time of "fp32" and orders nearly alike. An
@@ -336,7 +315,7 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRunt
         raise ImproperlyConfigured(f"The file {files.tokenizer} cannot be read: {error}") from error
     tokenizer.no_padding()
     try:
-        max_tokens = min(max_tokens, longest_input(files.config) or max_tokens)
+        max_tokens = min(max_tokens, files.config.get("max_position_embeddings") or max_tokens)
         source = str(files.export) if files.export else build_graph(files.weights, files.config, precision)
         # Every processor scores alike.
         session = open_session(source, saturates=True)

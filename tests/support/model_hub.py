@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 COMMIT = "c0ffee" + "0" * 34
 
 
@@ -90,3 +92,15 @@ def model_hub() -> Iterator[ModelHub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    """A hub that the Hugging Face client asks."""
+    with model_hub() as running:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", running.url)
+        monkeypatch.setattr(
+            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+            running.url + "/{repo_id}/resolve/{revision}/{filename}",
+        )
+        yield running

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.architectures import ARCHITECTURES, EncoderShape
+from retrieval.index.embedders.model_files import EncoderShape
 from retrieval.index.embedders.onnx import OnnxEmbedder, remembered_digest
 from retrieval.index.embedders.sentence_model import Prompts
 from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
@@ -255,19 +255,10 @@ class MultilingualE5(OnnxEmbedder[E5Runtime]):
 
     def build_graph(self) -> bytes:
         # An import of tens of MiB that only those pay who write a graph.
-        from retrieval.index.embedders.sentence_graph import build_layers
+        from retrieval.index.embedders.graph import build_layers
 
         weights = self._verified_weights()
-        shape = EncoderShape(
-            architecture=ARCHITECTURES["bert"],
-            layers=weights.layers,
-            heads=weights.heads,
-            width=weights.width,
-            epsilon=weights.epsilon,
-            activation="gelu",
-            first_position=0,
-            positions=weights.positions,
-        )
+        shape = EncoderShape(weights.layers, weights.heads, weights.width, weights.epsilon, weights.positions)
         return build_layers(weights.weights(), shape, self.precision, NAME)
 
     def _verified_weights(self) -> FourBitFile:

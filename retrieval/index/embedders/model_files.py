@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float32]
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
-SHARDS = "model.safetensors.index.json"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
 
@@ -39,21 +39,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return read
 
 
-def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The files of the weights: one, or the shards that an index names; empty when there are none.
-
-    Raises: ValueError when a shard is missing.
-    """
-    if (folder / WEIGHTS).is_file():
-        return (folder / WEIGHTS,)
-    # A name with folders in it would lead out of this one.
-    names = sorted({Path(name).name for name in read_object(folder / SHARDS).get("weight_map", {}).values()})
-    if missing := [name for name in names if not (folder / name).is_file()]:
-        raise ValueError(f"the folder {folder} lacks {missing[0]}, which {SHARDS} names")
-    return tuple(folder / name for name in names)
-
-
-def load_weights(files: Iterable[Path]) -> dict[str, Array]:
+def load_weights(file: Path) -> dict[str, Array]:
     """All floating-point tensors in single precision, by name. Raises: OSError, or what safetensors raises."""
     # An import that only those pay who write a graph; ml_dtypes gives numpy bfloat16.
     import ml_dtypes
@@ -62,7 +48,6 @@ def load_weights(files: Iterable[Path]) -> dict[str, Array]:
     floating = (np.floating, ml_dtypes.bfloat16)
     return {
         name: tensor.astype(np.float32, copy=False)
-        for file in files
         for name, tensor in load_file(file).items()
         if any(np.issubdtype(tensor.dtype, kind) for kind in floating)
     }
@@ -71,6 +56,50 @@ def load_weights(files: Iterable[Path]) -> dict[str, Array]:
 def find_export(folder: Path) -> Path | None:
     """The model as an ONNX file, if the folder has one."""
     return next((folder / name for name in EXPORTS if (folder / name).is_file()), None)
+
+
+# BERT (Devlin et al., NAACL 2019), of whose weights a graph can be written; other architectures come as exports.
+
+BERT = "bert"
+"""The `model_type` of config.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """The numbers of a BERT that its graph needs. ``positions`` is the longest input in tokens."""
+
+    layers: int
+    heads: int
+    width: int
+    epsilon: float
+    positions: int
+
+
+def read_shape(config: Mapping[str, Any]) -> EncoderShape:
+    """The shape that a config.json describes. Raises: ValueError, KeyError when no graph can be written for it."""
+    if (kind := config.get("model_type")) != BERT:
+        raise ValueError(f"its architecture is {kind!r}, and from {WEIGHTS} only {BERT!r} can be read")
+    if (activation := config["hidden_act"]) != "gelu":
+        raise ValueError(f"its activation is {activation!r}, and can be 'gelu'")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError("only absolute positions can be written as a graph")
+    return EncoderShape(
+        layers=config["num_hidden_layers"],
+        heads=config["num_attention_heads"],
+        width=config["hidden_size"],
+        epsilon=config["layer_norm_eps"],
+        positions=int(config["max_position_embeddings"]),
+    )
+
+
+def load_bert(file: Path) -> dict[str, Array]:
+    """A BERT's weights, under names without prefix. Raises: as :func:`load_weights`."""
+    return {
+        name.removeprefix("bert.")
+        .replace("LayerNorm.gamma", "LayerNorm.weight")
+        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor
+        for name, tensor in load_weights(file).items()
+    }
 
 
 # Models fetched by name from the Hugging Face hub into a folder.
@@ -87,13 +116,11 @@ class HubUnreachable(Exception):
     """The hub cannot be asked now; the model may exist."""
 
 
-def fetch(
-    name: str, cache_dir: Path | None, descriptions: Sequence[str], architectures: Collection[str], *, kind: str
-) -> Path:
+def fetch(name: str, cache_dir: Path | None, descriptions: Sequence[str], *, kind: str) -> Path:
     """The folder of the model of that name, from the cache when it is there; ``kind`` is what messages call it.
 
-    ``descriptions`` are the small files wanted, as patterns, config.json among them. Of one of the ``architectures``
-    the weights are fetched, of another one its ONNX export. Without ``cache_dir`` the folder is the hub client's own.
+    ``descriptions`` are the small files wanted, as patterns, config.json among them. Of a BERT the weights are fetched,
+    of another architecture its ONNX export. Without ``cache_dir`` the folder is the hub client's own.
 
     Raises: UnknownModel, HubUnreachable.
     """
@@ -109,19 +136,15 @@ def fetch(
         return Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=[*patterns]))
 
     # The cache first: a start must not wait for the hub, nor change the model by itself.
-    with contextlib.suppress(LocalEntryNotFoundError, HFValidationError, ValueError):
+    with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
-        if (folder / COMPLETE).exists() and (weight_files(folder) or find_export(folder)):
+        if (folder / COMPLETE).exists() and ((folder / WEIGHTS).is_file() or find_export(folder)):
             return folder
     try:
         folder = fetched(*descriptions)
-        if read_object(folder / CONFIG).get("model_type") in architectures:
-            fetched(WEIGHTS, SHARDS)
-            if not (folder / WEIGHTS).is_file():
-                shards = {Path(shard).name for shard in read_object(folder / SHARDS).get("weight_map", {}).values()}
-                for shard in sorted(shards):
-                    fetched(shard)
-        else:
+        if read_object(folder / CONFIG).get("model_type") == BERT:
+            fetched(WEIGHTS)
+        if not (folder / WEIGHTS).is_file():
             fetched(*EXPORTS, *(f"{export}_data" for export in EXPORTS))
     except LocalEntryNotFoundError as error:
         raise HubUnreachable(

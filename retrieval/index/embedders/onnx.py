@@ -25,11 +25,9 @@ import numpy as np
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.architectures import ARCHITECTURES
 from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, WEIGHTS, read_object
 from retrieval.index.embedders.sentence_model import (
     DESCRIPTIONS,
-    Normalize,
     Pooling,
     Prompts,
     SentenceModel,
@@ -42,13 +40,10 @@ from retrieval.index.embedders.session import (
     open_session,
     text_inputs,
 )
-from retrieval.index.embedders.tokenizer import load_tokenizer
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from tokenizers import Tokenizer
 
     from retrieval.index.embedders.graph import Precision
     from retrieval.types import Vectors
@@ -258,23 +253,19 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime]):
         """The files, fit to write the graph from. Raises: ImproperEmbedder."""
         return self.model()
 
-    def load_tokenizer(self) -> Tokenizer:
-        """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
-        raise NotImplementedError
-
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        truncating, counter = self.load_tokenizer(), self.load_tokenizer()
         model = self.model()
+        try:
+            truncating, counter = model.load_tokenizer(), model.load_tokenizer()
+        except ValueError as error:
+            raise ImproperEmbedder(f"The embedding model cannot be used: {error}.") from error
         truncating.enable_truncation(model.max_tokens)
-        if model.export is None:
-            session, head, hidden = self.graph_session(progress), None, ""
-        else:
-            session, head, hidden = _export_sessions(model)
+        session = self.graph_session(progress) if model.export is None else _export_session(model.export)
         return EmbeddingRuntime(
             session=session,
-            head=head,
-            hidden=hidden,
             inputs=text_inputs(session),
+            hidden=hidden_output(session),
+            pooling=model.pooling,
             truncating=truncating,
             counter=counter,
             lowercase=model.lowercase,
@@ -283,7 +274,7 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime]):
 
     def build_graph(self) -> bytes:
         # An import of tens of MiB that only those pay who write a graph.
-        from retrieval.index.embedders.sentence_graph import build_graph
+        from retrieval.index.embedders.graph import build_graph
 
         model = self.verified_model()
         try:
@@ -295,18 +286,15 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime]):
             ) from error
 
 
-def _export_sessions(model: SentenceModel) -> tuple[Any, Any, str]:
-    """The export's session, the one that pools what it gives, and its output's name. Raises: ImproperEmbedder."""
-    # An import of tens of MiB that only exports need.
-    from retrieval.index.embedders.sentence_graph import build_head
-
-    saturates = not multiplies_bytes_exactly()
+def _export_session(export: Path) -> Any:
+    """Raises: ImproperEmbedder for a file that is no encoder of texts."""
     try:
-        session = open_session(str(model.export), saturates=saturates)
+        session = open_session(str(export), saturates=not multiplies_bytes_exactly())
         text_inputs(session)
-        return session, open_session(build_head(model), saturates=saturates), hidden_output(session)
+        hidden_output(session)
     except Exception as error:  # ONNX Runtime's exceptions have no other base
-        raise ImproperEmbedder(f"The model {model.export} cannot be used: {_one_line(error)}.") from error
+        raise ImproperEmbedder(f"The model {export} cannot be used: {_one_line(error)}.") from error
+    return session
 
 
 def _one_line(error: Exception) -> str:
@@ -362,13 +350,13 @@ class OnnxMiniLM(SentenceEmbedder):
 
     def model(self) -> SentenceModel:
         folder = self._folder()
+        _verified(folder / TOKENIZER)
         return SentenceModel(
             folder=folder,
             config=read_object(folder / CONFIG),
-            weights=(folder / WEIGHTS,),
             export=None,
             pooling=Pooling.MEAN,
-            steps=(Normalize(),),
+            is_normalized=True,
             dimension=self.dimension,
             max_tokens=self.max_tokens,
             lowercase=False,
@@ -379,9 +367,6 @@ class OnnxMiniLM(SentenceEmbedder):
         for name in (WEIGHTS, CONFIG):
             _verified(self._folder() / name)
         return self.model()
-
-    def load_tokenizer(self) -> Tokenizer:
-        return load_tokenizer(_verified(self._folder() / TOKENIZER).parent)
 
     def _folder(self) -> Path:
         return self._model_dir or _package_dir()
@@ -445,9 +430,7 @@ class LocalEmbedder(SentenceEmbedder):
             folder = _fetched(model, cache_dir)
         try:
             self._read = read_sentence_model(folder)
-            read = self._read
-            settings = (read.pooling, len(read.steps), read.max_tokens, read.lowercase)
-            digest = remembered_digest(read.files(), settings, read.digest, cache_dir)
+            digest = remembered_digest(self._read.files(), self._read.settings, self._read.digest, cache_dir)
         except KeyError as error:
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
         except (ValueError, TypeError, AttributeError, OSError) as error:
@@ -475,18 +458,12 @@ class LocalEmbedder(SentenceEmbedder):
     def model(self) -> SentenceModel:
         return self._read
 
-    def load_tokenizer(self) -> Tokenizer:
-        try:
-            return load_tokenizer(self._read.folder)
-        except (ValueError, OSError) as error:
-            raise ImproperEmbedder(f"The embedding model in {self._read.folder} cannot be used: {error}.") from error
-
 
 def _fetched(model: str, cache_dir: Path) -> Path:
     if model.startswith(("/", ".", "~")):
         raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
     try:
-        return model_files.fetch(model, cache_dir, DESCRIPTIONS, ARCHITECTURES, kind="embedding model")
+        return model_files.fetch(model, cache_dir, DESCRIPTIONS, kind="embedding model")
     except (model_files.UnknownModel, model_files.HubUnreachable) as error:
         raise ImproperEmbedder(str(error)) from error
 

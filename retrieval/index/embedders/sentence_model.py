@@ -10,21 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from retrieval.index.embedders.architectures import ARCHITECTURES, read_shape
+import numpy as np
+
 from retrieval.index.embedders.model_files import (
+    BERT,
     CONFIG,
     NEWER_CONFIG,
+    TOKENIZER,
+    WEIGHTS,
     find_export,
     read_json,
     read_object,
-    weight_files,
+    read_shape,
 )
-from retrieval.index.embedders.tokenizer import TOKENIZER_FILES, longest_text, tokenizer_files
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from retrieval.types import Vectors
 
 MODULES, TRANSFORMER_CONFIG = "modules.json", "sentence_bert_config.json"
-DESCRIPTIONS = (CONFIG, NEWER_CONFIG, MODULES, TRANSFORMER_CONFIG, *TOKENIZER_FILES, "*_*/*")
+TOKENIZER_CONFIG = "tokenizer_config.json"
+DESCRIPTIONS = (CONFIG, NEWER_CONFIG, MODULES, TRANSFORMER_CONFIG, TOKENIZER, TOKENIZER_CONFIG, "*_Pooling/*")
 """What is fetched of a model on the hub, before its weights."""
 
 QUERY_PROMPTS = ("query",)
@@ -38,37 +47,23 @@ class Pooling(StrEnum):
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
     MAX = "pooling_mode_max_tokens"
-    MEAN_SQRT = "pooling_mode_mean_sqrt_len_tokens"
-    WEIGHTED_MEAN = "pooling_mode_weightedmean_tokens"
     LAST = "pooling_mode_lasttoken"
 
+    def of(self, hidden: Vectors) -> Vectors:
+        """The unit vector of a text's tokens, special ones included; shape (tokens, width) -> (width,)."""
+        match self:
+            case Pooling.CLS | Pooling.LAST:
+                vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
+            case Pooling.MEAN:
+                vector = hidden.mean(axis=0)
+            case Pooling.MAX:
+                vector = hidden.max(axis=0)
+        unit: Vectors = vector / np.linalg.norm(vector)
+        return unit
 
-_POOLING_NAMES = {
-    "cls": Pooling.CLS,
-    "mean": Pooling.MEAN,
-    "max": Pooling.MAX,
-    "mean_sqrt_len_tokens": Pooling.MEAN_SQRT,
-    "weightedmean": Pooling.WEIGHTED_MEAN,
-    "lasttoken": Pooling.LAST,
-}
+
+_POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, "lasttoken": Pooling.LAST}
 """The values of the one key that newer versions write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dense:
-    """A layer after the pooling; ``weights`` are linear.weight and, unless the layer has none, linear.bias."""
-
-    weights: Path
-    width: int
-    activation: str
-
-
-class Normalize:
-    """The vector is scaled to unit length here."""
-
-
-ACTIVATIONS = {"Identity": "", "Tanh": "Tanh", "ReLU": "Relu", "GELU": "Gelu", "Sigmoid": "Sigmoid"}
-"""Of a dense layer: by the class's name, the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,38 +76,54 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """A model that can be run. ``export`` is its ONNX file where no graph can be written from ``weights``.
+    """A model that can be run. ``export`` is its ONNX file where no graph can be written from its weights.
 
-    ``max_tokens`` is the longest input, special tokens and prompts included.
+    ``is_normalized`` says that the model itself scales its vectors to unit length. ``max_tokens`` is the longest input,
+    special tokens and prompts included.
     """
 
     folder: Path
     config: Mapping[str, Any]
-    weights: tuple[Path, ...]
     export: Path | None
     pooling: Pooling
-    steps: tuple[Dense | Normalize, ...]
+    is_normalized: bool
     dimension: int
     max_tokens: int
     lowercase: bool
     prompts: Prompts
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What decides its vectors beside the files."""
+        steps = ("Normalize",) if self.is_normalized else ()
+        return (self.pooling.value, *steps, str(self.max_tokens), str(self.lowercase))
+
     def files(self) -> tuple[Path, ...]:
         """What decides its vectors."""
-        exported = (self.export, self.export.with_name(f"{self.export.name}_data")) if self.export else self.weights
-        dense = [step.weights for step in self.steps if isinstance(step, Dense)]
-        described = [self.folder / CONFIG, *tokenizer_files(self.folder)]
-        return tuple(file for file in (*described, *exported, *dense) if file.is_file())
+        exported = (self.export, self.export.with_name(f"{self.export.name}_data")) if self.export else ()
+        files = (self.folder / CONFIG, self.folder / TOKENIZER, *(exported or (self.folder / WEIGHTS,)))
+        return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
         """A hash of all that decides its vectors but the prompts. Raises: OSError."""
-        activations = [step.activation if isinstance(step, Dense) else "Normalize" for step in self.steps]
-        settings = [self.pooling, *activations, self.max_tokens, self.lowercase]
-        hashed = hashlib.sha256(repr([str(each) for each in settings]).encode())
+        hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:
                 hashed.update(hashlib.file_digest(opened, "sha256").digest())
         return hashed.hexdigest()
+
+    def load_tokenizer(self) -> Tokenizer:
+        """A new one each time, without truncation and padding. Raises: ValueError."""
+        # An import of tens of MiB that a process which reads no text does not pay.
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self.folder / TOKENIZER))
+        except Exception as error:  # the tokenizer's library raises nothing more precise
+            raise ValueError(f"the tokenizer in {self.folder} cannot be read: {error}") from error
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
 
 
 def read_sentence_model(folder: Path) -> SentenceModel:
@@ -121,52 +132,54 @@ def read_sentence_model(folder: Path) -> SentenceModel:
     Raises: ValueError (with KeyError and TypeError from a malformed description) when it cannot be run here, OSError.
     """
     config = read_object(folder / CONFIG)
-    files = weight_files(folder)
     export = None
-    if config.get("model_type") not in ARCHITECTURES or not files:
+    if config.get("model_type") == BERT and (folder / WEIGHTS).is_file():
+        shape = read_shape(config)
+        width, positions = shape.width, shape.positions
+    else:
         export = find_export(folder)
         if export is None:
             raise ValueError(
-                f"it has no model.onnx, and no model.safetensors of one of {', '.join(ARCHITECTURES)} "
-                f"(it is {config.get('model_type')!r}): export it to ONNX, or convert its weights to safetensors"
+                f"it has no model.onnx, and no {WEIGHTS} of the architecture {BERT} (it is "
+                f"{config.get('model_type')!r}): export it to ONNX, or convert its weights to safetensors"
             )
         width = int(config.get("hidden_size") or config["dim"])
         positions = int(config["max_position_embeddings"])
-    else:
-        shape = read_shape(config)
-        width, positions = shape.width, shape.positions
-    if not tokenizer_files(folder):
-        raise ValueError("it has no tokenizer.json")
-    pooling, steps = Pooling.MEAN, list[Dense | Normalize]()
+    if not (folder / TOKENIZER).is_file():
+        raise ValueError(f"it has no {TOKENIZER}")
+    pooling, is_normalized = Pooling.MEAN, False
     for module in read_json(folder / MODULES) or []:
-        kind, path = str(module["type"]).rpartition(".")[2], folder / module["path"]
+        kind = str(module["type"]).rpartition(".")[2]
         if kind == "Pooling":
-            pooling = _pooling(read_object(path / CONFIG))
-        elif kind == "Dense":
-            steps.append(_dense(path))
+            pooling = _pooling(read_object(folder / module["path"] / CONFIG))
         elif kind == "Normalize":
-            steps.append(Normalize())
+            is_normalized = True
         elif kind not in {"Transformer", "Dropout"}:
             raise ValueError(f"it has a module {kind}, which cannot be run here")
     described = read_object(folder / NEWER_CONFIG)
     similarity = described.get("similarity_fn_name") or "cosine"
-    if similarity != "cosine" and not (steps and isinstance(steps[-1], Normalize)):
+    if similarity != "cosine" and not is_normalized:
         raise ValueError(f"its vectors are compared by {similarity}, and here by cosine")
     transformer = read_object(folder / TRANSFORMER_CONFIG)
-    limits = (transformer.get("max_seq_length"), longest_text(folder), positions)
-    longest = limits[0] or limits[1] or positions
+    longest = transformer.get("max_seq_length") or _longest_text(folder) or positions
     return SentenceModel(
         folder=folder,
         config=config,
-        weights=() if export else files,
         export=export,
         pooling=pooling,
-        steps=tuple(steps),
-        dimension=next((step.width for step in reversed(steps) if isinstance(step, Dense)), width),
+        is_normalized=is_normalized,
+        dimension=width,
         max_tokens=min(int(longest), positions),
         lowercase=bool(transformer.get("do_lower_case")),
         prompts=_prompts(described),
     )
+
+
+def _longest_text(folder: Path) -> int | None:
+    """How many tokens the tokenizer's description allows; None when it does not say."""
+    limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
+    # Published files write 10^30 for "no limit".
+    return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
 
 def _pooling(config: Mapping[str, Any]) -> Pooling:
@@ -181,17 +194,6 @@ def _pooling(config: Mapping[str, Any]) -> Pooling:
     if config.get("include_prompt") is False:
         raise ValueError("it leaves its prompts out of the pooling, which cannot be done here")
     return modes[0]
-
-
-def _dense(folder: Path) -> Dense:
-    config = read_object(folder / CONFIG)
-    activation = str(config.get("activation_function") or "torch.nn.modules.activation.Tanh").rpartition(".")[2]
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"its dense layer's activation is {activation}, and can be one of {', '.join(ACTIVATIONS)}")
-    (weights,) = weight_files(folder) or [None]
-    if weights is None:
-        raise ValueError(f"the folder {folder} has no model.safetensors: convert its weights")
-    return Dense(weights, int(config["out_features"]), activation)
 
 
 def _prompts(described: Mapping[str, Any]) -> Prompts:

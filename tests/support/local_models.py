@@ -1,4 +1,4 @@
-"""Cross encoders small enough to be made by a test, in the forms in which real ones are published."""
+"""Embedders and cross encoders small enough to be made by a test, in the forms in which real ones are published."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ Weights = dict[str, Array]
 WIDTH, INNER, HEADS, LAYERS, POSITIONS, EPSILON = 16, 24, 4, 2, 40, 1e-12
 WORDS = ("how", "many", "days", "of", "paid", "holiday", "a", "year", "the", "car", "park", "does", "close", "evening")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-ROBERTA_NAMES = {
-    "pooler.dense": "classifier.dense",
-    "classifier": "classifier.out_proj",
-}
 
 
 def write_tokenizer(folder: Path, words: Sequence[str] = WORDS) -> None:
@@ -62,13 +58,13 @@ def bert_config(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def random_weights(seed: int, token_types: int = 2) -> Weights:
+def random_weights(seed: int) -> Weights:
     """Of a BERT without the prefix that checkpoints put before its names."""
     rng = np.random.default_rng(seed)
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (len(SPECIAL) + len(WORDS), WIDTH),
         "embeddings.position_embeddings.weight": (POSITIONS, WIDTH),
-        "embeddings.token_type_embeddings.weight": (token_types, WIDTH),
+        "embeddings.token_type_embeddings.weight": (2, WIDTH),
         "embeddings.LayerNorm.weight": (WIDTH,),
         "embeddings.LayerNorm.bias": (WIDTH,),
         "pooler.dense.weight": (WIDTH, WIDTH),
@@ -111,32 +107,8 @@ def write_bert(folder: Path, weights: Weights, **config: Any) -> Path:
     return folder
 
 
-def write_roberta(folder: Path, weights: Weights, **config: Any) -> Path:
-    write_tokenizer(folder)
-    described = bert_config(model_type="xlm-roberta", pad_token_id=1, type_vocab_size=1, **config)
-    (folder / "config.json").write_text(json.dumps(described))
-    named = {}
-    for name, array in weights.items():
-        layer, _, kind = name.rpartition(".")
-        known = ROBERTA_NAMES.get(layer)
-        named[f"{known}.{kind}" if known else f"roberta.{name}"] = array
-    save_file(named, str(folder / "model.safetensors"))
-    return folder
-
-
-def reference_hidden(
-    weights: Weights,
-    ids: Sequence[int],
-    types: Sequence[int] | None = None,
-    first_position: int = 0,
-    attention_bias: Array | None = None,
-    *,
-    heads: int = HEADS,
-) -> Array:
-    """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width).
-
-    ``types`` is None for a model without them; ``attention_bias`` (heads, tokens, tokens) is added before the softmax.
-    """
+def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int], *, heads: int = HEADS) -> Array:
+    """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width)."""
     w = {name: array.astype(np.float64) for name, array in weights.items()}
 
     def normalized(x: Array, name: str) -> Array:
@@ -146,10 +118,8 @@ def reference_hidden(
     def dense(x: Array, name: str) -> Array:
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
-    places = range(first_position, first_position + len(ids))
-    x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][list(places)]
-    if types is not None:
-        x = x + w["embeddings.token_type_embeddings.weight"][list(types)]
+    x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][: len(ids)]
+    x = x + w["embeddings.token_type_embeddings.weight"][list(types)]
     x = normalized(x, "embeddings.LayerNorm")
     width = x.shape[1]
     for layer in range(sum(name.endswith("query.weight") for name in w)):
@@ -158,8 +128,7 @@ def reference_hidden(
             dense(x, f"{prefix}.attention.self.{part}").reshape(len(ids), heads, -1).transpose(1, 0, 2)
             for part in ("query", "key", "value")
         )
-        products = q @ k.transpose(0, 2, 1) / math.sqrt(width / heads)
-        raised = np.exp(products if attention_bias is None else products + attention_bias)
+        raised = np.exp(q @ k.transpose(0, 2, 1) / math.sqrt(width / heads))
         attended = ((raised / raised.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2).reshape(len(ids), width)
         x = normalized(x + dense(attended, f"{prefix}.attention.output.dense"), f"{prefix}.attention.output.LayerNorm")
         inner = dense(x, f"{prefix}.intermediate.dense")
@@ -168,9 +137,9 @@ def reference_hidden(
     return x
 
 
-def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int], first_position: int = 0) -> float:
+def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int]) -> float:
     """The score of a pair, from its first token."""
-    first = reference_hidden(weights, ids, types, first_position)[0]
+    first = reference_hidden(weights, ids, types)[0]
     pooled = np.tanh(first @ weights["pooler.dense.weight"].T + weights["pooler.dense.bias"])
     return float((pooled @ weights["classifier.weight"].T + weights["classifier.bias"])[0])
 
@@ -266,3 +235,40 @@ def write_overlap_model(folder: Path, words: Sequence[str]) -> Path:
     op("Unsqueeze", op("ReduceSum", pairs, np.array([1, 2]), keepdims=0), np.array([1]), output="logits")
     op.save(folder / "onnx" / "model.onnx")
     return folder
+
+
+def write_embedder(
+    folder: Path,
+    weights: Weights,
+    *,
+    pooling: str | None = "mean_tokens",
+    modules: Sequence[tuple[str, str]] = (),
+    described: dict[str, Any] | None = None,
+    limit: int | None = None,
+    **config: Any,
+) -> Path:
+    """A folder with a Pooling module, then ``modules`` (type, path); without ``pooling`` there is no modules.json."""
+    folder.mkdir(parents=True)
+    write_tokenizer(folder)
+    (folder / "config.json").write_text(json.dumps(bert_config(**config)))
+    if pooling:
+        listed = [("models.Transformer", ""), ("models.Pooling", "1_Pooling"), *modules]
+        described_modules = [{"type": f"st.{kind}", "path": path} for kind, path in listed]
+        (folder / "modules.json").write_text(json.dumps(described_modules))
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{pooling}": True}))
+    if described:
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(described))
+    if limit:
+        (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": limit}))
+    save_file(encoder_of(weights), str(folder / "model.safetensors"))
+    return folder
+
+
+def encoder_of(weights: Weights) -> Weights:
+    return {name: array for name, array in weights.items() if not name.startswith(("classifier", "pooler"))}
+
+
+def unit(vector: Array) -> Array:
+    scaled: Array = vector / np.linalg.norm(vector)
+    return scaled
