@@ -50,10 +50,6 @@ STOP_SECONDS = 5
 # To the database, of all processes together when each answers; one alone may take half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-_PRIMARY_POOL = {"min_size": 1, "timeout": 10}
-# Whoever asks a replica that is gone turns to the primary, and does not wait for a connection; when it is back, the
-# next one who asks connects.
-_REPLICA_POOL = {"min_size": 0, "timeout": 1, "reconnect_timeout": 1}
 # For the headers of a connection's first request; those of a later one have the time of `keepalive`.
 HEADER_SECONDS = 10.0
 # Connections that one address may have open to one process, and files that are left for other things than connections.
@@ -189,10 +185,8 @@ def on_starting(server: Any) -> None:
     load_model()
     # As streams give theirs back while they wait for a model, each process keeps a few.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
-    for alias, database in connections.settings.items():
-        database["OPTIONS"]["pool"] = _PRIMARY_POOL | {"max_size": size}
-        if alias != "default":
-            database["OPTIONS"]["pool"] |= _REPLICA_POOL
+    for database in connections.settings.values():
+        database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
     connections.close_all()
     # The garbage collector would write to what is loaded by now, and make copies everywhere.

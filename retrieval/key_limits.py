@@ -28,11 +28,6 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
     "retrieval.add_document": frozenset({Scope.DOCUMENTS_WRITE}),
     "retrieval.change_document": frozenset({Scope.DOCUMENTS_WRITE}),
     "retrieval.delete_document": frozenset({Scope.DOCUMENTS_WRITE}),
-    # Set going with this scope; configured with that of administration alone, whatever collections the key reaches.
-    "retrieval.view_source": frozenset({Scope.DOCUMENTS_WRITE}),
-    "retrieval.change_source": frozenset({Scope.DOCUMENTS_WRITE}),
-    "retrieval.add_source": frozenset(),
-    "retrieval.delete_source": frozenset(),
 }
 
 

@@ -41,7 +41,6 @@ from chat.types import (
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.infrastructure.database import fetch, give_connections_back
-from retrieval.infrastructure.replicas import read_from_replica
 from retrieval.models import Collection
 from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.search.spelling import suggest
@@ -471,7 +470,7 @@ def _search(
 ) -> Searched:
     try:
         used = profile if profile is not None else profile_for(subject)
-        return read_from_replica(lambda: find_sources(question, filters, method, history, used), filters.collections)
+        return find_sources(question, filters, method, history, used)
     finally:
         # This thread belongs to a pool: what it leaves open stays open.
         give_connections_back()

@@ -29,7 +29,7 @@ from retrieval.exceptions import FilesUnavailable
 from retrieval.index.active_embedder import searches_former
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
-from retrieval.infrastructure import breaker, disk, replicas
+from retrieval.infrastructure import breaker, disk
 from retrieval.models import Document, Draft, Embedder
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
@@ -291,14 +291,6 @@ def breakers() -> Finding:
     return Finding()
 
 
-def read_replicas() -> Finding:
-    """Whether searches read from all replicas that the settings name; other servers answer without them."""
-    unused = [f"{name} {trouble}" for name, trouble in replicas.troubles().items() if trouble]
-    if unused:
-        return Finding(Health.DEGRADED, f"Other servers answer its searches: {'; '.join(unused)}.")
-    return Finding()
-
-
 def language_model() -> Finding:
     """Whether the local model, if there is one, answers; without it answers are quoted."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
@@ -337,7 +329,6 @@ CHECKS: dict[str, Check] = {
     "queue": ask_in_database(queue),
     "drafts": ask_in_database(drafts),
     "indexes": ask_in_database(indexes),
-    "replicas": read_replicas,
     "embedder": Remembered(embedder),
     "broker": Remembered(broker),
     "disk": disk_space,
@@ -354,7 +345,6 @@ GROUPS = [
         ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "drafts", "indexes"),
     ),
     CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
-    CheckGroup(CHECKS, ("replicas",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "language_model", "sandbox"), hung=lambda: Health.DEGRADED),

@@ -58,7 +58,6 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatusEnum": "retrieval.models.Document.Status",
         "SourceRunStatusEnum": "retrieval.models.SourceRun.Status",
-        "SourceStateEnum": "retrieval.sources.states.SourceState",
         "AnswerStatusEnum": "chat.models.Answer.Status",
         "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
         "ShareScopeEnum": "chat.models.Conversation.ShareScope",

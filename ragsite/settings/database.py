@@ -22,18 +22,6 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 
-# Searches read from streaming replicas of it.
-DATABASE_REPLICA_URLS = env.names("DATABASE_REPLICA_URLS")
-for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
-    DATABASES[f"replica_{_number}"] = _replica = {
-        **DATABASES["default"],
-        "ENGINE": "ragsite.postgres.backend",
-        **env.database_parameters(_url),
-    }
-    # One that is gone is given up soon.
-    _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
-DATABASE_ROUTERS = ["retrieval.infrastructure.database.Router"] if DATABASE_REPLICA_URLS else []
-
 CACHES: dict[str, dict[str, Any]] = {
     # Shared by all processes: the limits of allauth are counted here.
     "default": {

@@ -32,6 +32,7 @@ GONE = {name: f"it is always {value}" for name, value in (each.split("=") for ea
     "CSRF_TRUSTED_ORIGINS": "with HTTPS=true they are the ALLOWED_HOSTS",
     "DATABASE_POOL_SIZE": "a process that answers requests keeps 6 to 20 connections, others one a thread",
     "DATABASE_PREPARES_STATEMENTS": "statements are always prepared: a pooler must keep them",
+    "DATABASE_REPLICA_URLS": "searches read from the one database; docs/citus.md says how it grows",
     "DOCUMENT_GROUPS_KEY": "the metadata key is always groups",
     "EMAIL_USE_SSL": "port 465 in EMAIL_URL means TLS from the first byte",
     "EMAIL_USE_TLS": "it is false with port 25 in EMAIL_URL, and STARTTLS with others than 465",

@@ -3,11 +3,10 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from retrieval.api.endpoints import CollectionsView, DocumentViewSet, SearchView, SourceViewSet
+from retrieval.api.endpoints import CollectionsView, DocumentViewSet, SearchView
 
 router = SimpleRouter(use_regex_path=False)
 router.register("documents", DocumentViewSet, basename="document")
-router.register("sources", SourceViewSet, basename="source")
 
 app_name = "retrieval_api"
 urlpatterns = [

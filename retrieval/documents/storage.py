@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from django.core.files.base import File
@@ -31,17 +30,3 @@ def document_files() -> Storage:
 
 def is_in_a_folder() -> bool:
     return isinstance(document_files(), FileSystemStorage)
-
-
-def copy_to_bucket(path: Path, name: str) -> bool:
-    """Store the file at ``path`` under ``name``, unless it is there; whether it was not.
-
-    Raises: FileNotFoundError where it is at neither place; FilesUnavailable.
-    """
-    storage = document_files()
-    # A bucket has an object whole or not at all.
-    if storage.exists(name):
-        return False
-    with path.open("rb") as file:
-        storage.save(name, File(file))
-    return True

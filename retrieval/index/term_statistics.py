@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from retrieval.infrastructure.database import connection
+from django.db import connection
+
 from retrieval.infrastructure.recent import Recent
 from retrieval.text.terms import expand_identifiers
 

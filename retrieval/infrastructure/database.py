@@ -1,33 +1,21 @@
-"""The database as a search uses it: which server is read, deadlines, commits that do not wait, a lost node.
-
-A search reads from the primary or from a replica; :mod:`retrieval.infrastructure.replicas` chooses. Statements in SQL
-use :data:`connection` from here, models ask :class:`Router`. What is written always goes to the primary.
-"""
+"""The database as a search uses it: deadlines, commits that do not wait, a lost node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import psycopg
-from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connections, transaction
-from django.db import connection as db_connection
+from django.db import DatabaseError, OperationalError, connection, connections, transaction
 from django.db.models import BooleanField, Func
-from django.utils.connection import ConnectionProxy
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.infrastructure import deadline
 from retrieval.types import Retriever
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 # Commits that do not wait for the disk, for what a crash of the database server may take back by half a second.
 #
@@ -51,7 +39,7 @@ class NotWaiting(Func):
 def not_waiting() -> Iterator[None]:
     """A transaction whose commit does not wait. Within another one, that one's commit does not either."""
     with transaction.atomic():
-        with db_connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
         yield
 
@@ -77,74 +65,6 @@ def is_node_lost(error: BaseException | None) -> bool:
 def outage_message() -> str:
     """For whoever asked."""
     return _("A part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
-
-
-@dataclass(eq=False, slots=True)
-class Reading:
-    """One piece of work that reads from the server ``alias``.
-
-    ``told`` names the server, and why it is no other one, for the explanation of a search; empty on a site without
-    replicas. ``failure`` is the first error of a replica, which its backend notes.
-    """
-
-    alias: str = DEFAULT_DB_ALIAS
-    told: str = ""
-    failure: str = ""
-
-
-def replica_aliases() -> list[str]:
-    """Of the replicas that the settings name, in their order."""
-    return [alias for alias in settings.DATABASES if alias != DEFAULT_DB_ALIAS]
-
-
-_PRIMARY = Reading()
-# Threads that work for a search get it by `retrieval.infrastructure.deadline.submit`.
-_current: ContextVar[Reading] = ContextVar("server", default=_PRIMARY)
-
-
-def current() -> Reading:
-    return _current.get()
-
-
-def is_chosen() -> bool:
-    """Whether a server was chosen for the work at hand."""
-    return _current.get() is not _PRIMARY
-
-
-@contextmanager
-def reading_from(alias: str, told: str = "") -> Iterator[Reading]:
-    reading = Reading(alias, told)
-    token = _current.set(reading)
-    try:
-        yield reading
-    finally:
-        _current.reset(token)
-
-
-class _CurrentConnection(ConnectionProxy):  # type: ignore[type-arg]
-    @property
-    def _alias(self) -> str:
-        return _current.get().alias
-
-
-# As `django.db.connection`, to the server that the work at hand reads from.
-connection = cast("BaseDatabaseWrapper", _CurrentConnection(connections, DEFAULT_DB_ALIAS))
-
-
-class Router:
-    """Models are read from the server of the work at hand, and written to the primary."""
-
-    def db_for_read(self, *_: Any, **__: Any) -> str:
-        return _current.get().alias
-
-    def db_for_write(self, *_: Any, **__: Any) -> str:
-        return DEFAULT_DB_ALIAS
-
-    def allow_relation(self, *_: Any, **__: Any) -> bool:
-        return True
-
-    def allow_migrate(self, db: str, *_: Any, **__: Any) -> bool:
-        return db == DEFAULT_DB_ALIAS
 
 
 def give_connections_back() -> None:
@@ -212,7 +132,7 @@ def statements_within(seconds: float, database_settings: Mapping[str, str] = Map
     Raises: OperationalError for that.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
-    with transaction.atomic(using=current().alias):
+    with transaction.atomic():
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
             # Not by `set_config`, which the nodes of a distributed database would not hear of.

@@ -41,13 +41,6 @@ PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
 )
-SEARCHES_BY_SERVER = Counter(
-    "ragsite_searches_by_server", "Searches of a site with replicas, by the server that answered.", ["server"]
-)
-REPLICA_LAG = latest_gauge(
-    "ragsite_replica_lag_seconds", "For how long a replica has lacked something that the primary holds.", ["replica"]
-)
-REPLICA_USED = latest_gauge("ragsite_replica_used", "Whether searches read from a replica.", ["replica"])
 BREAKER_OPEN = Gauge(
     "ragsite_breaker_open",
     "1 while a part that failed repeatedly is left alone, by one web process at least.",

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.db import connection
 from pgvector import SparseVector
 
 from retrieval.index.chunk_writer import stored_k1
 from retrieval.index.term_statistics import by_configuration, collection_states, lexemes_of
-from retrieval.infrastructure.database import connection
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.search.tsquery import all_of, any_of, quote, within_one_field
 from retrieval.search.vocabulary import Expansion, document_frequencies, expand, unknown_terms

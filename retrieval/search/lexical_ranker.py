@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
+from django.db import connection
 
-from retrieval.infrastructure.database import connection, fetch, statement_timeout
+from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
 from retrieval.rights import document_condition, restrict

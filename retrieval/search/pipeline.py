@@ -28,7 +28,6 @@ from retrieval.index.term_statistics import any_await_vectors, learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
-from retrieval.infrastructure.replicas import read_from_replica
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.models import Collection
 from retrieval.profile_settings import ProfileSettings
@@ -234,11 +233,7 @@ def search(
         searched = reformulation.query
         if not conf.reformulator() or reformulation.notice:
             joined_with = history
-    named = replace(used, settings=tuned)
-    return read_from_replica(
-        lambda: _search(question, searched, joined_with, reformulation, filters, named, top_k, watch),
-        filters.collections,
-    )
+    return _search(question, searched, joined_with, reformulation, filters, replace(used, settings=tuned), top_k, watch)
 
 
 @read_once()
@@ -252,7 +247,6 @@ def _search(
     top_k: int | None,
     watch: Stopwatch,
 ) -> SearchResult:
-    """From one server, to be done again from another when that fails. Raises: as :func:`search`."""
     tuned = profile.settings
     _prepare(list(filter(None, (searched, join_questions(searched, joined_with)))), filters, tuned)
     if reformulation is not None:
@@ -307,7 +301,6 @@ def _search(
         candidates=candidates,
         timings_ms=watch.milliseconds,
         is_partly_encoded=_is_partly_encoded(plan, filters),
-        server=database.current().told,
         joined_query=joined,
         named_collections=named,
     )

@@ -74,8 +74,7 @@ class SearchTrace:
     and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
     ``named_collections`` are the slugs of those that the question names, whose passages come first.
     ``joined_query`` is the earlier questions and ``query``, where that was searched as well.
-    ``server`` names the one that was read, and why it was no other; empty on a site without replicas. Errors are for
-    engineers: see :meth:`without_errors`.
+    Errors are for engineers: see :meth:`without_errors`.
     """
 
     question: str
@@ -95,7 +94,6 @@ class SearchTrace:
     candidates: tuple[Candidate, ...]
     timings_ms: Mapping[str, float]
     is_partly_encoded: bool = field(default=False, metadata=OMIT_DEFAULT)
-    server: str = field(default="", metadata=OMIT_DEFAULT)
     named_collections: tuple[str, ...] = field(default=(), metadata=OMIT_DEFAULT)
     joined_query: str = field(default="", metadata=OMIT_DEFAULT)
 

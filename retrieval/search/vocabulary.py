@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from django.core.exceptions import EmptyResultSet
+from django.db import connection
 from django.db.models import QuerySet
 
 from retrieval import conf
 from retrieval.index.term_statistics import by_configuration, frequencies_in, lexemes_of, passages_in, tokens_of
-from retrieval.infrastructure.database import connection
 from retrieval.models import Chunk, Document
 from retrieval.models.document import seen_by
 from retrieval.search.spelling import NearWord

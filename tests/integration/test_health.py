@@ -52,7 +52,7 @@ def test_ready(client, collection, ingest):
     assert body["degraded"] == []
     assert set(body["checks"]) == {
         "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes",
-        "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "language_model", "replicas",
+        "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "language_model",
         "drafts",
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}

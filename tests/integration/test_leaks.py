@@ -186,13 +186,6 @@ RULES: dict[str, Rule] = {
     "retrieval_api:collections": get("retrieval_api:collections"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
     "retrieval_api:document-detail": get("retrieval_api:document-detail", DOCUMENT),
-    "retrieval_api:source-list": get("retrieval_api:source-list"),
-    "retrieval_api:source-detail": get("retrieval_api:source-detail", of(Source)),
-    "retrieval_api:source-list-runs": get("retrieval_api:source-list-runs", of(Source)),
-    **{
-        f"retrieval_api:source-{name}": post(f"retrieval_api:source-{name}", of(Source))
-        for name in ("sync", "preview", "remove", "pause", "resume")
-    },
     "chat_api:ask": asking("chat_api:ask"),
     "chat_api:answer": get("chat_api:answer", answer),
     "chat_api:answer_stream": get("chat_api:answer_stream", answer),

@@ -28,7 +28,6 @@ LEFT_OUT = {
     "integration/faults/test_database.py": "stops the embedded server; test_citus.py stops a node",
     "integration/faults/test_disk.py": "the embedded server on a small disk",
     "integration/faults/test_memory.py": "the embedded server's process",
-    "integration/faults/test_replicas.py": "a standby of the embedded server; of a cluster no replicas are used",
     "integration/operations/test_backup.py": "sites with embedded servers; test_citus.py backs a cluster up",
     "integration/retrieval/test_prepared_commands.py": "preparation of the embedded database",
     "integration/api/test_openai_client.py": "copies a prepared database",

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, over the embedded server, and over streaming replicas."""
+"""Django's PostgreSQL backend, over the embedded server."""

@@ -1,6 +1,5 @@
-"""Starts the embedded server at the first connection, so that any command of the site just works; looks at a pooled
-connection before it is used, without asking the server each time; and notes the errors of a replica with the work that
-reads from it, wherever that work catches them."""
+"""Starts the embedded server at the first connection, so that any command of the site just works; and looks at a pooled
+connection before it is used, without asking the server each time."""
 
 from __future__ import annotations
 
@@ -11,11 +10,6 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db.backends.postgresql import base
-from django.db.utils import DatabaseErrorWrapper
-from django.utils.functional import cached_property
-from psycopg.errors import QueryCanceled
-
-from retrieval.infrastructure import database
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -38,27 +32,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return pool
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        if settings.EMBEDDED_POSTGRES is not None and not self._is_replica:
+        if settings.EMBEDDED_POSTGRES is not None:
             settings.EMBEDDED_POSTGRES.acquire()
         return super().get_new_connection(conn_params)
-
-    @cached_property
-    def wrap_database_errors(self) -> DatabaseErrorWrapper:
-        return _NotingErrorWrapper(self) if self._is_replica else DatabaseErrorWrapper(self)
-
-    @property
-    def _is_replica(self) -> bool:
-        return self.alias in database.replica_aliases()
-
-
-class _NotingErrorWrapper(DatabaseErrorWrapper):
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        reading = database.current()
-        # A statement that ran past its time would run past it on the primary, too, where none is left.
-        is_failure = exc_type is not None and not issubclass(exc_type, QueryCanceled)
-        if is_failure and reading.alias == self.wrapper.alias and not reading.failure:  # type: ignore[attr-defined]
-            reading.failure = f"{exc_type.__name__}: {exc_value}"
-        super().__exit__(exc_type, exc_value, traceback)
 
 
 def check(connection: Connection[Any]) -> None:

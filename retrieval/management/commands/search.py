@@ -74,8 +74,6 @@ class Command(PreparedCommand):
             f"class {trace.query_class} ({trace.rule}), "
             f"weights vector {trace.weights.vector:g} lexical {trace.weights.lexical:g}"
         )
-        if trace.server:
-            self.stdout.write(f"read from {trace.server}")
         for retriever in trace.retrievers:
             detail = (
                 f": {retriever.error}"

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation
-from retrieval.models import Collection, Document, Source
+from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.django_db
 CALLERS = ["anonymous", "other", "staff without", "staff with", "superuser", "asker"]
 ALL_PERMISSIONS = [
     *("view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer"),
-    *("view_source", "add_source", "change_source", "delete_source"),
 ]
 
 
@@ -41,17 +40,6 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("retrieval_api:document-list", "POST"): [401, 403, 403, 202, 202, 403],
     ("retrieval_api:document-detail", "GET"): [401, 403, 403, 200, 200, 403],
     ("retrieval_api:document-detail", "DELETE"): [401, 403, 403, 204, 204, 403],
-    ("retrieval_api:source-list", "GET"): [401, 403, 403, 200, 200, 403],
-    ("retrieval_api:source-list", "POST"): [401, 403, 403, 400, 400, 403],
-    ("retrieval_api:source-detail", "GET"): [401, 403, 403, 200, 200, 403],
-    ("retrieval_api:source-detail", "PATCH"): [401, 403, 403, 200, 200, 403],
-    ("retrieval_api:source-detail", "DELETE"): [401, 403, 403, 400, 400, 403],
-    ("retrieval_api:source-list-runs", "GET"): [401, 403, 403, 200, 200, 403],
-    ("retrieval_api:source-sync", "POST"): [401, 403, 403, 202, 202, 403],
-    ("retrieval_api:source-preview", "POST"): [401, 403, 403, 202, 202, 403],
-    ("retrieval_api:source-remove", "POST"): [401, 403, 403, 202, 202, 403],
-    ("retrieval_api:source-pause", "POST"): [401, 403, 403, 200, 200, 403],
-    ("retrieval_api:source-resume", "POST"): [401, 403, 403, 200, 200, 403],
     ("chat_api:ask", "POST"): same(400),
     ("chat_api:answer", "GET"): [404, 404, 404, 200, 200, 200],
     ("chat_api:answer_stream", "GET"): [404, 404, 404, 200, 200, 200],
@@ -129,10 +117,7 @@ def test_who_may_call_it(name: str, method: str, people: dict[str, Any], collect
             conversation=conversation, question="Why?", text="So.", status=Answer.Status.COMPLETED
         )
         document = Document.objects.create(collection=collection, source=f"{uuid.uuid4()}.md")
-        source = Source.objects.create(collection=collection, name=str(uuid.uuid4()), kind="folder")
-        is_of_a_source = name.startswith("retrieval_api:source-") and name != "retrieval_api:source-list"
         arguments = {
-            **({name: [source.pk]} if is_of_a_source else {}),
             "retrieval_api:document-detail": [document.pk],
             "openai_api:model": ["ragsite"],
             "openai_api:not_offered": ["elsewhere"],

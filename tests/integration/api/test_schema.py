@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation, Feedback
-from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db
 
@@ -160,8 +160,6 @@ def test_answers_are_as_the_schema_says(
     ingest: Callable[..., Document],
 ) -> None:
     document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
-    source = Source.objects.create(collection=collection, name="Shelf", kind="folder", options={"path": "/srv"})
-    SourceRun.objects.create(source=source, status="done", details={"failures": [["a.md", "It is empty."]]})
     for path, values in {
         "/api/v1/answers/{answer_id}/": {"answer_id": answer.pk},
         "/api/v1/collections/": {},
@@ -169,9 +167,6 @@ def test_answers_are_as_the_schema_says(
         "/api/v1/conversations/{conversation_id}/": {"conversation_id": answer.conversation_id},
         "/api/v1/documents/": {},
         "/api/v1/documents/{id}/": {"id": document.pk},
-        "/api/v1/sources/": {},
-        "/api/v1/sources/{id}/": {"id": source.pk},
-        "/api/v1/sources/{id}/runs/": {"id": source.pk},
         "/v1/models": {},
     }.items():
         response = staff_api.get(re.sub(r"{(\w+)}", lambda found, values=values: str(values[found[1]]), path))
@@ -197,7 +192,6 @@ def test_operations_are_grouped_and_have_titles(schema: dict[str, Any]) -> None:
         ("/api/v1/search/", {"query": "a", "\ud800": 3}, "?"),
         ("/api/v1/ask/", {"question": "a", "temperature": 3}, "temperature"),
         ("/api/v1/collections/", {"slug": "a", "name": "A", "public": True}, "public"),
-        ("/api/v1/sources/", {"collection": "a", "intervall_minutes": 3}, "intervall_minutes"),
     ],
 )
 def test_unknown_fields_are_refused_by_name(staff_api: APIClient, path: str, body: Any, unknown: str) -> None:

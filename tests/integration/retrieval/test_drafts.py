@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -521,39 +517,3 @@ def test_a_deleted_collection_takes_its_draft_along(library: Collection, draft: 
     assert not Draft.objects.exists()
     assert not Collection.objects.exists()
     assert not Chunk.objects.exists()
-
-
-# The command ----------------------------------------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> dict[str, Any]:
-    output = io.StringIO()
-    call_command("draft", *arguments, "--json", stdout=output)
-    told: dict[str, Any] = json.loads(output.getvalue())
-    return told
-
-
-def test_the_command_carries_a_draft_from_its_beginning_to_its_end(
-    library: Collection, ingest: Ingest, guarded: list[Objection]
-) -> None:
-    begun = run("begin", library.slug)
-    assert (begun["status"], begun["documents"]) == ("open", 3)
-    ingest(Collection.objects.get(slug=begun["working_copy"]), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
-    guarded.append(Objection("It finds less."))
-    shown = run("show", library.slug)
-    assert shown["changes"] == {"added": ["fan.md"], "changed": [], "removed": []}
-    assert shown["objections"] == ["It finds less."]
-    with pytest.raises(CommandError, match="It finds less"):
-        call_command("draft", "publish", library.slug)
-    output = io.StringIO()
-    call_command("draft", "publish", library.slug, "--override", "It is needed.", stdout=output)
-    assert "is published" in output.getvalue()
-    assert "added: fan.md" in output.getvalue()
-    assert "Published all the same because: It is needed." in output.getvalue()
-    assert library.documents.count() == 4
-    with pytest.raises(CommandError, match="has no open draft"):
-        call_command("draft", "discard", library.slug)
-    run("begin", library.slug)
-    assert run("discard", library.slug)["status"] == "discarded"
-    with pytest.raises(CommandError, match="no collection named 'nothing'"):
-        call_command("draft", "begin", "nothing")

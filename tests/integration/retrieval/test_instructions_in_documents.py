@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import pytest
-from django.core.management import call_command
 from django.urls import reverse
 from prometheus_client import REGISTRY
 
@@ -60,13 +57,3 @@ def test_a_draft_has_them_too(document, django_capture_on_commit_callbacks):
     copy_documents([document], other)
     copied = Document.objects.get(collection=other)
     assert (copied.instruction_count, copied.text.instructions) == (1, document.text.instructions)
-
-
-def test_documents_read_before_are_flagged_by_a_command(document):
-    Document.objects.update(instruction_count=0)
-    DocumentText.objects.update(instructions=[])
-    out = StringIO()
-    call_command("flag_instructions", stdout=out)
-    assert out.getvalue() == "1 documents looked at, 1 hold instructions to a model.\n"
-    document.refresh_from_db()
-    assert (document.instruction_count, len(document.text.instructions)) == (1, 1)

@@ -9,7 +9,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
@@ -110,20 +109,15 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(
     assert not Document.objects.filter(pk=kept.pk).exists()
 
 
-def test_files_move_from_the_folder_and_backups_leave_them_there(
+def test_backups_leave_files_in_a_bucket_there(
     server: S3Remote,
     collection: Collection,
     ingest: Callable[..., Document],
     request: pytest.FixtureRequest,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    document = ingest(collection, "pump.md", TEXT)
     bucket = request.getfixturevalue("bucket")
-    call_command("copy_files")
-    assert "1 of 1 files copied" in capsys.readouterr().out
-    call_command("copy_files")
-    assert "0 of 1 files copied, 1 were there" in capsys.readouterr().out
+    document = ingest(collection, "pump.md", TEXT)
     with document.file.storage.open(document.file.name) as file:
         assert file.read() == TEXT.encode()
 

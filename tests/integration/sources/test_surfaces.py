@@ -1,4 +1,4 @@
-"""Sources in the admin and over the API: who may do what, and that no secret is shown."""
+"""Sources in the admin: who may do what, and that no secret is shown."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
-from retrieval.key_limits import Scope
+from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, Source, SourceRun
-from retrieval.sources.options import all_options
+from retrieval.sources.options import all_options, save_source
 from retrieval.sources.sync_runs import sync
-from tests.support.keys import key_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1/sources/"
 WEBSITE = {"url": "https://example.org/", "password": "t0p-secret"}
 
 
@@ -46,13 +43,6 @@ def curator() -> User:
 def page(curator: User) -> Client:
     client = Client()
     client.force_login(curator)
-    return client
-
-
-@pytest.fixture
-def api(curator: User) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_authenticate(curator)
     return client
 
 
@@ -112,7 +102,7 @@ def test_a_source_is_configured_and_set_going_in_the_admin(
     assert (Source.objects.count(), names()) == (0, [])
 
 
-def test_a_password_is_kept_and_never_shown(page: Client, api: APIClient, collection: Collection) -> None:
+def test_a_password_is_kept_and_never_shown(page: Client, collection: Collection) -> None:
     source = make_source(collection, "website", {"way": "crawl", "depth": 1, "delay": 1, **WEBSITE})
     change = reverse("admin:retrieval_source_change", args=[source.pk])
     shown = page.get(change).content.decode()
@@ -121,35 +111,16 @@ def test_a_password_is_kept_and_never_shown(page: Client, api: APIClient, collec
     source.refresh_from_db()
     assert source.options["depth"] == 2
     assert all_options(source)["password"] == "t0p-secret"
-    for said in (shown, page.get(change).content.decode(), api.get(f"{API}{source.pk}/").content.decode()):
+    for said in (shown, page.get(change).content.decode()):
         assert "t0p-secret" not in said
         assert source.secret not in said
 
 
-def test_sources_over_the_api(api: APIClient, collection: Collection, shelf: FolderRemote) -> None:
-    wrong = api.post(API, {"collection": "library", "name": "S", "kind": "folder", "settings": {}}, format="json")
-    assert (wrong.status_code, list(wrong.json())) == (400, ["settings"])
-    asked = {"collection": "library", "name": "S", "kind": "folder", "settings": {"path": str(shelf.path)}}
-    made = api.post(API, asked, format="json")
-    assert made.status_code == 201, made.content
-    address = f"{API}{made.json()['id']}/"
-    assert made.json()["state"] == "new"
-    assert api.post(API, asked, format="json").json() == {
-        "name": ["This collection has a source of this name already."]
-    }
-    changed = api.patch(address, {"settings": {"exclude": ["f.*"]}}, format="json").json()
-    assert changed["settings"] == {"path": str(shelf.path), "base_url": "", "include": [], "exclude": ["f.*"]}
-    assert api.patch(address, {"kind": "website"}, format="json").status_code == 400
-
-    assert api.patch(address, {"metadata": {"department": "sales"}}, format="json").json()["metadata"]
-    begun = api.post(f"{address}sync/")
-    assert (begun.status_code, begun.json()["status"]) == (202, "waiting")
-    assert api.post(f"{address}preview/").status_code == 409
-    do_last(Source.objects.get())
-    shown = api.get(address).json()
-    assert (shown["state"], shown["documents"], shown["last_run"]["added"]) == ("in_sync", 5, 5)
-    assert [run["added"] for run in api.get(f"{address}runs/").json()["results"]] == [5]
-
+def test_the_metadata_of_a_source_are_those_of_its_documents(collection: Collection, shelf: FolderRemote) -> None:
+    source = make_source(collection, "folder", shelf.options)
+    source.metadata = {"department": "sales"}
+    save_source(source)
+    run_once(source)
     # A document's own stay; what came in it has the same.
     first, *others = Document.objects.order_by("pk")
     first.metadata["author"] = "Ann"
@@ -157,45 +128,22 @@ def test_sources_over_the_api(api: APIClient, collection: Collection, shelf: Fol
     others[0].parent, others[0].origin = first, None
     others[0].save()
     assert all(document.metadata["department"] == "sales" for document in (first, *others))
-    assert api.patch(address, {"metadata": {"office": "Ghent"}}, format="json").status_code == 200
+    source.metadata = {"office": "Ghent"}
+    save_source(source)
     metadata = list(Document.objects.order_by("pk").values_list("metadata", flat=True))
-    assert metadata == [{"author": "Ann", "office": "Ghent"}, *[{"office": "Ghent"}] * 4]
+    assert metadata == [{"author": "Ann", "office": "Ghent"}, *[{"office": "Ghent"}] * (len(metadata) - 1)]
     others[0].delete()
-    draft = lifecycle.begin(collection)
-    lifecycle.resume(draft.pk)
-    refused = api.patch(address, {"metadata": {}}, format="json")
-    assert (refused.status_code, list(refused.json())) == (400, ["metadata"])
-    draft.refresh_from_db()
-    lifecycle.discard(draft)
-    assert api.post(f"{address}pause/").json()["state"] == "paused"
-    assert api.post(f"{address}resume/").json()["is_paused"] is False
-    assert api.delete(address).status_code == 400
-    assert api.delete(f"{address}?documents=keep").status_code == 204
-    assert Document.objects.filter(origin=None, collection=collection).count() == 4
-
-
-def test_a_key_that_writes_documents_sets_sources_going_and_does_not_configure_them(
-    curator: User, collection: Collection, shelf: FolderRemote
-) -> None:
-    source = make_source(collection, "folder", shelf.options)
-    client = APIClient(raise_request_exception=False)
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key_of(curator, Scope.DOCUMENTS_WRITE)}")
-    assert client.get(f"{API}{source.pk}/").status_code == 200
-    assert client.post(f"{API}{source.pk}/sync/").status_code == 202
-    assert client.patch(f"{API}{source.pk}/", {"name": "Other"}, format="json").status_code == 403
-    assert client.delete(f"{API}{source.pk}/?documents=keep").status_code == 403
+    lifecycle.resume(lifecycle.begin(collection).pk)
+    source.metadata = {}
+    with pytest.raises(DocumentRejected):
+        save_source(source)
 
 
 def test_sources_are_there_for_those_who_curate_the_collection_alone(
-    page: Client, api: APIClient, collection: Collection, shelf: FolderRemote
+    page: Client, collection: Collection, shelf: FolderRemote
 ) -> None:
     source = make_source(collection, "folder", shelf.options)
     run_once(source)
     Collection.objects.filter(pk=collection.pk).update(visibility="granted")
-    assert api.get(API).json()["results"] == []
-    assert api.get(f"{API}{source.pk}/").status_code == 404
-    assert api.post(f"{API}{source.pk}/sync/").status_code == 404
-    asked = {"collection": "library", "name": "S", "kind": "folder", "settings": {"path": str(shelf.path)}}
-    assert list(api.post(API, asked, format="json").json()) == ["collection"]
     assert page.post(reverse("admin:retrieval_source_act", args=[source.pk, "sync"])).status_code == 404
     assert source.runs.count() == 1
