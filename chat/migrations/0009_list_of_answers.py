@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('chat', '0008_model_budgets'),
-        ('retrieval', '0004_members_and_notices'),
+        ('retrieval', '0001_tables'),
     ]
 
     operations = [

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('chat', '0013_computed'),
-        ('retrieval', '0012_without_token_vectors'),
+        ('retrieval', '0001_tables'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

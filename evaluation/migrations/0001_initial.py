@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('chat', '0001_initial'),
-        ('retrieval', '0001_initial'),
+        ('retrieval', '0001_tables'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

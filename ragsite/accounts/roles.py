@@ -20,7 +20,6 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "retrieval.chunk": ("view", "change"),
         "retrieval.draft": ("view", "add", "change"),
         "retrieval.source": _ALL,
-        "retrieval.indexcheck": _READ,
         "chat.approvedanswer": _ALL,
         **dict.fromkeys(("chat.answer", "chat.citation", "chat.conversation", "chat.feedback"), _READ),
         **dict.fromkeys(("evaluation.judgement", "evaluation.score"), _READ),

@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
         ('auth', '0012_alter_user_first_name_max_length'),
         ('contenttypes', '0002_remove_content_type_name'),
         ('ragsite', '0001_sign_in_counts'),
-        ('retrieval', '0002_blocks_tables_and_forms'),
+        ('retrieval', '0001_tables'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

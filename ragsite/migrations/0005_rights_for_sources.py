@@ -26,7 +26,7 @@ def give(apps: Any, _editor: Any) -> None:
 class Migration(migrations.Migration):
     dependencies = [
         ("ragsite", "0004_accounts"),
-        ("retrieval", "0007_sources"),
+        ("retrieval", "0001_tables"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
     ]

@@ -3,7 +3,6 @@ from retrieval.admin import (  # noqa: F401
     collection_admin,
     document_admin,
     draft_admin,
-    index_check_admin,
     passage_admin,
     profile_admin,
     source_admin,

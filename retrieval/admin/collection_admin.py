@@ -16,13 +16,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, ReadOnlyAdmin, may_manage
+from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, may_manage
 from retrieval.admin.document_admin import documents_by_status, requeue_all
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
 from retrieval.admin.draft_admin import may_begin
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.rights import entrust
 
 
@@ -157,12 +157,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         may = all(self.has_delete_permission(request, collection) for collection in collections)
         missing = set() if may else {str(Collection._meta.verbose_name)}
         return [str(collection) for collection in collections], counts, missing, []
-
-
-@admin.register(Embedder)
-class EmbedderAdmin(ReadOnlyAdmin):
-    list_display = ["name", "dimension", "is_active", "created_at"]
-    fields = ["name", "dimension", "is_active", "created_at"]
 
 
 def _statistics(collection: Collection) -> CollectionStatistics:

@@ -232,11 +232,10 @@ class RerankSerializer(serializers.Serializer[Any]):
 
 class ResultSerializer(serializers.Serializer[Any]):
     rank = serializers.IntegerField()
-    score = serializers.FloatField(help_text="The sum of all contributions, `bonus` and `support`.")
+    score = serializers.FloatField(help_text="The sum of all contributions and `bonus`.")
     bonus = serializers.FloatField()
     boosts = BoostSerializer(many=True)
     rerank = RerankSerializer(allow_null=True)
-    support = serializers.FloatField(help_text="What similar passages added.")
     chunk_id = serializers.IntegerField()
     document = ResultDocumentSerializer()
     section = serializers.CharField()

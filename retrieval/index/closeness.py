@@ -76,13 +76,7 @@ BUILT_IN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    calibration: Calibration | None
-    until: float
-
-
-_kept: dict[str, _Kept] = {}
+_kept: dict[str, tuple[float, Calibration | None]] = {}
 forget_calibrations = _kept.clear
 
 
@@ -95,13 +89,13 @@ def calibration_of(embedder: str) -> Calibration | None:
     """As :func:`current_calibration`, of the embedder with this name."""
     if embedder in BUILT_IN:
         return BUILT_IN[embedder]
-    kept = _kept.get(embedder)
-    if kept is None or time.monotonic() >= kept.until:
+    until, found = _kept.get(embedder, (0.0, None))
+    if time.monotonic() >= until:
         found = _stored(embedder)
         if found is None:
             logger.warning("%s", missing_calibration(embedder))
-        kept = _kept[embedder] = _Kept(found, time.monotonic() + KEPT_SECONDS)
-    return kept.calibration
+        _kept[embedder] = time.monotonic() + KEPT_SECONDS, found
+    return found
 
 
 def uncalibrated_embedder() -> str:

@@ -18,7 +18,6 @@ textbook-chatbot design.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from retrieval.types import Classification, QueryClass
 
@@ -323,23 +322,7 @@ NO_PATTERN = "no pattern"
 CHARACTERS_READ = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A pattern, searched in the question, and the class it stands for.
-
-    ``as_typed`` rules see capitals; the others see the question in lower case with plain apostrophes.
-    """
-
-    name: str
-    query_class: QueryClass
-    pattern: re.Pattern[str]
-    as_typed: bool = False
-
-
-RULES: tuple[Rule, ...] = tuple(
-    Rule(name, query_class, re.compile("|".join(alternatives)), as_typed=name in AS_TYPED)
-    for name, query_class, alternatives in PATTERNS
-)
+RULES = tuple((name, query_class, re.compile("|".join(alternatives))) for name, query_class, alternatives in PATTERNS)
 
 
 def classify(question: str) -> Classification:
@@ -349,7 +332,7 @@ def classify(question: str) -> Classification:
     """
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()
-    for rule in RULES:
-        if rule.pattern.search(typed if rule.as_typed else lowered):
-            return Classification(rule.query_class, rule.name)
+    for rule, query_class, pattern in RULES:
+        if pattern.search(typed if rule in AS_TYPED else lowered):
+            return Classification(query_class, rule)
     return Classification(QueryClass.DEFAULT, NO_PATTERN)

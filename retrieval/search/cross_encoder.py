@@ -142,7 +142,7 @@ def fetch(name: str, cache_dir: Path | None) -> ModelFiles:
     exist or cannot be loaded, RerankFailed when the hub cannot be reached.
     """
     try:
-        folder = model_files.fetch(name, cache_dir, (TOKENIZER, CONFIG, NEWER_CONFIG), kind="cross encoder")
+        folder = model_files.fetch(name, cache_dir, kind="cross encoder")
     except model_files.HubUnreachable as error:
         raise RerankFailed(str(error)) from error
     except model_files.UnknownModel as error:

@@ -325,7 +325,7 @@ def test_an_answer_without_a_trace_is_shown(admin, answer):
     assert admin.get(reverse("admin:chat_answer_change", args=[failed.pk])).status_code == 200
 
 
-@pytest.mark.parametrize("model", ["collection", "document", "chunk", "embedder"])
+@pytest.mark.parametrize("model", ["collection", "document", "chunk"])
 def test_every_list_opens(admin, document, model):
     assert admin.get(f"/admin/retrieval/{model}/").status_code == 200
 

@@ -22,7 +22,6 @@ from retrieval.models import (
     CollectionGrant,
     Document,
     Draft,
-    IndexCheck,
     SearchProfile,
     Source,
     SourceRun,
@@ -279,8 +278,6 @@ def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Cal
     curation.approve(approved, None)
     curation.save_sources(approved, [(1, chunk)])
     curation.save_wordings(approved, [])
-    found = {"kind": "unfit_text", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
-    IndexCheck.objects.create(seconds=1, inconsistencies=[found])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
     source = Source.objects.create(
         collection=collection, name=f"Source of {secret}", kind="folder", options={"path": f"/srv/{secret}"}

@@ -15,7 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
 # Those up to here belong to the first release, or were there before the rule.
-RULED_AFTER = {"chat": 9, "evaluation": 2, "ragsite": 6, "retrieval": 12}
+RULED_AFTER = {"chat": 9, "evaluation": 2, "ragsite": 6, "retrieval": 1}
 
 REMOVING = (
     migrations.RemoveField,

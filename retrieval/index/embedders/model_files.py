@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,7 @@ def load_bert(file: Path) -> dict[str, Array]:
 
 # Models fetched by name from the Hugging Face hub into a folder.
 
+FETCHED = ["*.json", "*_Pooling/*.json", WEIGHTS, *EXPORTS, *(f"{export}_data" for export in EXPORTS)]
 COMPLETE = ".complete"
 """A file beside the model's that says that none is missing: a fetch that was killed leaves some."""
 
@@ -116,13 +117,10 @@ class HubUnreachable(Exception):
     """The hub cannot be asked now; the model may exist."""
 
 
-def fetch(name: str, cache_dir: Path | None, descriptions: Sequence[str], *, kind: str) -> Path:
+def fetch(name: str, cache_dir: Path | None, *, kind: str) -> Path:
     """The folder of the model of that name, from the cache when it is there; ``kind`` is what messages call it.
 
-    ``descriptions`` are the small files wanted, as patterns, config.json among them. Of a BERT the weights are fetched,
-    of another architecture its ONNX export. Without ``cache_dir`` the folder is the hub client's own.
-
-    Raises: UnknownModel, HubUnreachable.
+    Without ``cache_dir`` the folder is the hub client's own. Raises: UnknownModel, HubUnreachable.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -131,21 +129,13 @@ def fetch(name: str, cache_dir: Path | None, descriptions: Sequence[str], *, kin
         raise UnknownModel(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-
-    def fetched(*patterns: str) -> Path:
-        return Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=[*patterns]))
-
     # The cache first: a start must not wait for the hub, nor change the model by itself.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
-        if (folder / COMPLETE).exists() and ((folder / WEIGHTS).is_file() or find_export(folder)):
+        if (folder / COMPLETE).exists():
             return folder
     try:
-        folder = fetched(*descriptions)
-        if read_object(folder / CONFIG).get("model_type") == BERT:
-            fetched(WEIGHTS)
-        if not (folder / WEIGHTS).is_file():
-            fetched(*EXPORTS, *(f"{export}_data" for export in EXPORTS))
+        folder = Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=FETCHED))
     except LocalEntryNotFoundError as error:
         raise HubUnreachable(
             f"The {kind} {name} was not found locally and the hub cannot be reached: "
@@ -157,8 +147,6 @@ def fetch(name: str, cache_dir: Path | None, descriptions: Sequence[str], *, kin
         ) from error
     except OSError as error:
         raise HubUnreachable(f"The {kind} {name} could not be fetched: {type(error).__name__}.") from error
-    except ValueError as error:
-        raise UnknownModel(f"The {kind} {name} cannot be used: {error}.") from error
     # Where it cannot be written, the next start asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()

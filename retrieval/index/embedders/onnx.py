@@ -27,7 +27,6 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, WEIGHTS, read_object
 from retrieval.index.embedders.sentence_model import (
-    DESCRIPTIONS,
     Pooling,
     Prompts,
     SentenceModel,
@@ -463,7 +462,7 @@ def _fetched(model: str, cache_dir: Path) -> Path:
     if model.startswith(("/", ".", "~")):
         raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
     try:
-        return model_files.fetch(model, cache_dir, DESCRIPTIONS, kind="embedding model")
+        return model_files.fetch(model, cache_dir, kind="embedding model")
     except (model_files.UnknownModel, model_files.HubUnreachable) as error:
         raise ImproperEmbedder(str(error)) from error
 

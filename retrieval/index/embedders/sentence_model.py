@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 MODULES, TRANSFORMER_CONFIG = "modules.json", "sentence_bert_config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-DESCRIPTIONS = (CONFIG, NEWER_CONFIG, MODULES, TRANSFORMER_CONFIG, TOKENIZER, TOKENIZER_CONFIG, "*_Pooling/*")
-"""What is fetched of a model on the hub, before its weights."""
-
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 """Their names in a model's description, as sentence-transformers looks for them."""

@@ -7,14 +7,12 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
 from retrieval.dataclass_json import to_json
-from retrieval.exceptions import InvalidQuery, RetrievalError
+from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
-from retrieval.search.metadata_filters import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
 from retrieval.types import SILENT, SearchMethod
@@ -28,22 +26,6 @@ class Command(PreparedCommand):
         parser.add_argument("--collection", default="", help="Short name of the only collection to search.")
         parser.add_argument("--method", default="default", choices=["default", *SearchMethod])
         parser.add_argument("--top-k", type=int, default=None)
-        parser.add_argument("--language", action="append", default=[], help="Only documents in this one; repeatable.")
-        parser.add_argument(
-            "--metadata",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="Only documents with this in their metadata; one key repeated: with one of its values.",
-        )
-        parser.add_argument("--from", dest="first_day", metavar="DATE", help="Only documents from this day on.")
-        parser.add_argument("--to", dest="last_day", metavar="DATE", help="Only documents up to this day.")
-        parser.add_argument(
-            "--date-field",
-            default="added",
-            metavar="FIELD",
-            help="The date that --from and --to are about: added, changed, or a key of the metadata.",
-        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,7 +33,7 @@ class Command(PreparedCommand):
         try:
             result = search(
                 options["question"],
-                everything(options["collection"], **_filters(options)),
+                everything(options["collection"]),
                 method=method,
                 top_k=options["top_k"],
             )
@@ -110,29 +92,3 @@ class Command(PreparedCommand):
             self.stdout.write(f"    {' '.join(passage.content.split())[:200]}")
         stages = ", ".join(f"{stage} {milliseconds:.1f}" for stage, milliseconds in trace.timings_ms.items())
         self.stdout.write(f"\nmilliseconds: {stages}")
-
-
-def _filters(options: dict[str, Any]) -> dict[str, Any]:
-    """The filters that the options name. Raises: InvalidQuery."""
-    anything: dict[str, list[object]] = {}
-    for pair in options["metadata"]:
-        key, sign, value = pair.partition("=")
-        if not key or not sign:
-            raise InvalidQuery(f"--metadata takes KEY=VALUE, such as department=surgery, not {pair!r}.")
-        anything.setdefault(key, []).extend(_readings(value))
-    days = options["first_day"], options["last_day"]
-    try:
-        dates = (date_range(options["date_field"], *days),) if any(days) else ()
-        metadata_any = validated_any_of(anything)
-    except ValidationError as error:
-        raise InvalidQuery(error.messages[0]) from error
-    return {"languages": tuple(options["language"]), "metadata_any": metadata_any, "dates": dates}
-
-
-def _readings(value: str) -> list[object]:
-    """What is typed in a shell may be meant as text or as a number: both count."""
-    try:
-        read = json.loads(value)
-    except (ValueError, RecursionError):
-        return [value]
-    return [value, read] if isinstance(read, (int, float, bool)) else [value]

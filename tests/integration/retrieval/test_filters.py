@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection
 from pgvector import HalfVector
 
@@ -116,41 +113,6 @@ def test_several_ranges_all_hold(library: Collection) -> None:
 def test_an_impossible_range_is_no_range(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="range of dates"):
         DateRange(*arguments)
-
-
-def test_the_command_takes_filters(library: Collection) -> None:
-    def listed(*options: str) -> set[str]:
-        out = StringIO()
-        call_command("search", "hand hygiene protocol", "--json", *options, stdout=out)
-        found = json.loads(out.getvalue())["results"]
-        return set(
-            Document.objects.filter(pk__in=[hit["document"]["id"] for hit in found]).values_list("source", flat=True)
-        )
-
-    assert len(listed()) == 4
-    assert listed("--metadata", "department=icu") == {"icu.md"}
-    assert listed("--metadata", "department=icu", "--metadata", "department=er") == {"icu.md", "surgery.md", "er.md"}
-    assert listed("--metadata", "year=2025") == {"surgery.md", "er.md"}
-    assert listed("--metadata", "year=2025", "--metadata", "department=surgery") == {"surgery.md"}
-    assert listed("--from", "2026-02-01", "--to", "2026-02-28") == {"surgery.md"}
-    assert listed("--from", "2026-01-01", "--date-field", "published") == {"icu.md", "surgery.md"}
-    assert listed("--language", "nl") == set()
-    assert len(listed("--language", "nl", "--language", "en")) == 4
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--metadata", "department"], "KEY=VALUE"),
-        (["--metadata", "=x"], "KEY=VALUE"),
-        (["--from", "yesterday"], "YYYY-MM-DD"),
-        (["--from", "2026-02-30"], "not a day of the calendar"),
-        (["--from", "2026-02-02", "--to", "2026-02-01"], "must not end"),
-    ],
-)
-def test_the_command_says_what_is_wrong(library: Collection, options: list[str], why: str) -> None:
-    with pytest.raises(CommandError, match=why):
-        call_command("search", "hygiene", *options)
 
 
 def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,7 +258,6 @@ def hub_scores(cache_dir: Path) -> list[float]:
 
 
 def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
-    export_bert(folder / "onnx" / "model.onnx", WEIGHTS)
     (folder / "pytorch_model.bin").write_bytes(b"never needed")
     hub.models["someone/cross-encoder"] = folder
     assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
@@ -266,14 +265,6 @@ def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_pa
     hub.asked.clear()
     assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
     assert hub.asked == []
-
-
-def test_of_another_architecture_the_export_is_fetched(tmp_path: Path, hub: ModelHub) -> None:
-    folder = write_bert(tmp_path / "bert", WEIGHTS, **IDENTITY, model_type="electra")
-    export_bert(folder / "onnx" / "model.onnx", WEIGHTS)
-    hub.models["someone/cross-encoder"] = folder
-    assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
-    assert sorted(hub.fetched) == ["config.json", "onnx/model.onnx", "tokenizer.json"]
 
 
 def test_a_hub_that_knows_no_such_model(hub: ModelHub, tmp_path: Path) -> None:
