@@ -40,14 +40,9 @@ logger = logging.getLogger(__name__)
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
-def weighting_of(k1: float, b: float) -> str:
+def weighting() -> str:
     """All that shapes a stored term weight, as one string: what was stored with another is out of date."""
-    return f"k1={k1:g} b={b:g} boosts={FIELD_BOOSTS}"
-
-
-def stored_k1(weighting: str) -> float:
-    """The k1 that weights were stored with, from what :func:`weighting` said then; 0 where nothing is stored."""
-    return float(weighting.split()[0].removeprefix("k1=")) if weighting else 0.0
+    return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 # Rows of vectors, written with COPY in PostgreSQL's binary form: numbers as text cost twenty times as much.
@@ -375,11 +370,6 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
             function="retrieval_bm25_weights",
         )
     )
-
-
-def weighting() -> str:
-    """The settings that shape term weights, as one string to be compared."""
-    return weighting_of(settings.BM25_K1, settings.BM25_B)
 
 
 def settle() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from threading import Event, Thread
 
 from django.db import DatabaseError, connection, transaction
 from psycopg import sql
@@ -190,9 +188,6 @@ def shard_count() -> int:
 
 SHARDS_A_NODE = 4
 FEWEST_SHARDS = 8
-_WATCH_SECONDS = 1.0
-
-Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +195,7 @@ class DistributionStep:
     """``title`` says what it does, for the operator."""
 
     title: str
-    run: Callable[[Report], None]
+    run: Callable[[], None]
 
 
 def plan(shards: int | None = None) -> list[DistributionStep]:
@@ -234,7 +229,7 @@ def _describe(table: str, count: int) -> str:
     )
 
 
-def _distribute(table: str, count: int, report: Report) -> None:
+def _distribute(table: str, count: int) -> None:
     """Raises: DatabaseError, and nothing has changed."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
@@ -248,16 +243,14 @@ def _distribute(table: str, count: int, report: Report) -> None:
         definitions = indexes(table)
         for name in definitions:
             cursor.execute(f"DROP INDEX {name}")
-        with _watched_copy(table, report):
-            if table == DISTRIBUTED[0]:
-                cursor.execute("SELECT create_distributed_table(%s, %s, shard_count => %s)", [table, COLUMN, count])
-            else:
-                cursor.execute(
-                    "SELECT create_distributed_table(%s, %s, colocate_with => %s)", [table, COLUMN, DISTRIBUTED[0]]
-                )
+        if table == DISTRIBUTED[0]:
+            cursor.execute("SELECT create_distributed_table(%s, %s, shard_count => %s)", [table, COLUMN, count])
+        else:
+            cursor.execute(
+                "SELECT create_distributed_table(%s, %s, colocate_with => %s)", [table, COLUMN, DISTRIBUTED[0]]
+            )
         cursor.execute("SELECT truncate_local_data_after_distributing_table(%s)", [table])
-        for place, (name, definition) in enumerate(definitions.items()):
-            report(f"index {name} of {table}", place, len(definitions))
+        for definition in definitions.values():
             cursor.execute(definition)
         _raise_identity(table)
     with connection.cursor() as cursor:
@@ -279,35 +272,8 @@ def _raise_identity(table: str) -> None:
             cursor.execute(f"SELECT setval(%s, %s) FROM {row[0]} WHERE last_value < %s", [row[0], highest, highest])
 
 
-@contextmanager
-def _watched_copy(table: str, report: Report) -> Iterator[None]:
-    total, ended = _rows(table), Event()
-
-    def watch() -> None:
-        try:
-            while not ended.wait(_WATCH_SECONDS):
-                with connection.cursor() as cursor:
-                    cursor.execute(
-                        "SELECT coalesce(sum(result::bigint), 0)::bigint FROM run_command_on_workers("
-                        "'SELECT coalesce(sum(tuples_processed), 0) FROM pg_stat_progress_copy "
-                        "WHERE datname = current_database()') WHERE success"
-                    )
-                    report(f"rows of {table}", min(total, cursor.fetchone()[0]), total)
-        finally:
-            connection.close()
-
-    watcher = Thread(target=watch, name="distribution", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def _add_key(name: str, report: Report) -> None:
+def _add_key(name: str) -> None:
     table, columns, other, other_columns = COLOCATED_KEYS[name]
-    report(f"foreign key {name}", 0, 1)
     with connection.cursor() as cursor:
         cursor.execute(
             f"ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({columns}) "
@@ -323,8 +289,7 @@ def _missing_functions() -> list[str]:
     ]
 
 
-def _share(function: str, report: Report) -> None:
-    report("functions", 0, 1)
+def _share(function: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT create_distributed_function(%s)", [function])
 
@@ -337,8 +302,7 @@ def _is_set(name: str, value: str) -> bool:
     )
 
 
-def _set(name: str, value: str, report: Report) -> None:
-    report("settings", 0, 1)
+def _set(name: str, value: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SQL("ALTER DATABASE {} SET {} TO {}").format(

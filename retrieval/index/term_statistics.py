@@ -36,14 +36,12 @@ class CollectionState:
     """One collection at the moment of a search. ``edition`` differs whenever its statistics were written anew: also
     after a restored backup, whose versions may have been there before.
 
-    ``weighting`` is empty, and ``chunks`` 0, for a collection without passages. ``awaits_vectors`` says that documents
-    of it are found by their words alone so far.
+    ``awaits_vectors`` says that documents of it are found by their words alone so far.
     """
 
     pk: int
     configuration: str
     chunks: int
-    weighting: str
     edition: tuple[int, str]
     awaits_vectors: bool
 
@@ -77,7 +75,7 @@ def collection_states(collections: Sequence[int]) -> list[CollectionState]:
 def _states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, text_search_configuration, coalesce(chunks, 0), coalesce(weighting, ''), "
+            "SELECT id, text_search_configuration, coalesce(chunks, 0), "
             "coalesce(version, 0), coalesce(statistics.xmin::text, ''), EXISTS (SELECT FROM retrieval_document "
             "WHERE retrieval_document.collection_id = retrieval_collection.id AND awaits_vectors) "
             "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
@@ -85,8 +83,8 @@ def _states(collections: Sequence[int]) -> list[CollectionState]:
             [list(collections)],
         )
         return [
-            CollectionState(pk, configuration, chunks, weighting, (version, written), awaits)
-            for pk, configuration, chunks, weighting, version, written, awaits in cursor.fetchall()
+            CollectionState(pk, configuration, chunks, (version, written), awaits)
+            for pk, configuration, chunks, version, written, awaits in cursor.fetchall()
         ]
 
 

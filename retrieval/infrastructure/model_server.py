@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 import os
+import random
 import re
 import ssl
 import time
@@ -17,6 +19,8 @@ import httpcore2
 import httpx2
 
 from retrieval.infrastructure import deadline
+
+logger = logging.getLogger(__name__)
 
 # An HTTP client whose requests end in time, however the server spends it.
 #
@@ -135,8 +139,20 @@ def _texts(body: Any) -> Iterator[str]:
 QUOTED_CHARACTERS = 200
 
 
+# What a server says that may answer in a moment.
+RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
 class AnswerTooLong(Exception):
     """The server sent more than any answer can be; the text is for the operator."""
+
+
+class ServerFailed(Exception):
+    """The server gave no answer that can be used; the text says why, as part of a sentence for the operator."""
+
+
+class ServerLate(ServerFailed):
+    """The time was over before the server had answered."""
 
 
 class ModelServer:
@@ -169,6 +185,50 @@ class ModelServer:
                 if len(content) > largest_bytes:
                     raise AnswerTooLong(f"its answer is longer than {largest_bytes} bytes")
         return response.status_code, response.headers, bytes(content)
+
+    def ask(
+        self,
+        body: dict[str, Any],
+        ends_at: float,
+        largest_bytes: int,
+        *,
+        attempts: int,
+        pause_seconds: float,
+        longest_pause_seconds: float = math.inf,
+        attempt_seconds: float = math.inf,
+    ) -> bytes:
+        """The content of an answer with status 200.
+
+        A server that is away or busy is asked again while there is time, after pauses that double and are as long as it
+        asks. Raises: ServerFailed, ServerLate.
+        """
+        for attempt in range(1, attempts + 1):
+            pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
+            try:
+                status, headers, content = self.post(
+                    body, min(ends_at, time.monotonic() + attempt_seconds), largest_bytes
+                )
+            except AnswerTooLong as error:
+                raise ServerFailed(str(error)) from None
+            except httpx2.TransportError as error:
+                if isinstance(error, httpx2.TimeoutException) and time.monotonic() >= ends_at:
+                    raise ServerLate("it was late") from None
+                problem = f"it could not be reached ({type(error).__name__})"
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                raise ServerFailed(f"its answer could not be read ({type(error).__name__})") from None
+            else:
+                if status == HTTPStatus.OK:
+                    return content
+                problem = self.refusal(status, content, body)
+                if status not in RETRIED_STATUSES:
+                    raise ServerFailed(problem)
+                pause = max(pause, retry_after_seconds(headers))
+            pause = min(pause, longest_pause_seconds)
+            if attempt == attempts or time.monotonic() + pause >= ends_at:
+                break
+            logger.warning("The server %s: %s; trying again in %.1f s.", self.url.host, problem, pause)
+            time.sleep(pause)
+        raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
     def refusal(self, status: int, content: bytes, body: Any) -> str:
         """The status and, unless it is about the key or quotes ``body``, what the server says."""

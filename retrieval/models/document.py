@@ -14,8 +14,8 @@ from django.db.models import F, Func, Q, TextField, Value
 from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
 from django.db.models.lookups import In
 from django.utils import timezone
-from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext, ngettext_lazy
 
 from retrieval.infrastructure.jobs import Job
 from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser
@@ -25,52 +25,36 @@ from retrieval.types import Reader
 # What a file holds beside the text that was read of it, and what was recognised, told in the reader's language.
 
 
+_LEFT_OUT = {
+    "sheets": _("Hidden sheets were not read: %(names)s."),
+    "slides": _("Hidden slides were not read: %(names)s."),
+    "formulas": ngettext_lazy(
+        "%(count)d formula has no value in the file: open it in its program, save it and upload it.",
+        "%(count)d formulas have no value in the file: open it in its program, save it and upload it.",
+        "count",
+    ),
+    "pictures": ngettext_lazy(
+        "%(count)d picture within the words was not read.",
+        "%(count)d pictures within the words were not read.",
+        "count",
+    ),
+    "unreadable": _("Left out, because damaged or of a format that is not read: %(names)s."),
+    "locked": _("Left out, because password-protected: %(names)s."),
+    "large": _("Left out, because larger than a document may be: %(names)s."),
+    "linked": _("Left out, because only linked to: %(names)s."),
+}
+
+
 def left_out_sentences(left_out: Iterable[tuple[str, list[str], int]]) -> str:
     """Sentences about rows of ``Document.left_out``: kind, the first names, and how many there are in all."""
-    return " ".join(_left_out_sentence(kind, _name_first(names, count), count) for kind, names, count in left_out)
-
-
-def _name_first(names: list[str], count: int) -> str:
-    more = count - len(names)
-    return ", ".join(names) + (ngettext(" and %d more", " and %d more", more) % more if names and more > 0 else "")
-
-
-def _left_out_sentence(kind: str, names: str, count: int) -> str:
-    told = {"names": names, "count": count}
-    match kind:
-        case "sheets":
-            return gettext("Hidden sheets were not read: %(names)s.") % told
-        case "slides":
-            return gettext("Hidden slides were not read: %(names)s.") % told
-        case "formulas":
-            return (
-                ngettext(
-                    "%(count)d formula has no value in the file: open it in its program, save it and upload it.",
-                    "%(count)d formulas have no value in the file: open it in its program, save it and upload it.",
-                    count,
-                )
-                % told
-            )
-        case "pictures":
-            return (
-                ngettext(
-                    "%(count)d picture within the words was not read.",
-                    "%(count)d pictures within the words were not read.",
-                    count,
-                )
-                % told
-            )
-        case "unreadable":
-            return gettext("Left out, because damaged or of a format that is not read: %(names)s.") % told
-        case "locked":
-            return gettext("Left out, because password-protected: %(names)s.") % told
-        case "large":
-            return gettext("Left out, because larger than a document may be: %(names)s.") % told
-        case "linked":
-            return gettext("Left out, because only linked to: %(names)s.") % told
-        # Of a file that was read before kinds were kept.
-        case _:
-            return names
+    sentences = []
+    for kind, names, count in left_out:
+        named, more = ", ".join(names), count - len(names)
+        if names and more > 0:
+            named += ngettext(" and %d more", " and %d more", more) % more
+        # Of a file that was read before kinds were kept, the names are the sentence.
+        sentences.append(_LEFT_OUT[kind] % {"names": named, "count": count} if kind in _LEFT_OUT else named)
+    return " ".join(sentences)
 
 
 # Documents that their metadata narrow to groups: who sees them.

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
-import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.index.embedders.session import well_formed
 from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
+from retrieval.infrastructure.model_server import ModelServer, ServerFailed, ServerLate, parsed_url
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
-logger = logging.getLogger(__name__)
-
-RETRIED_STATUSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 PAUSE_SECONDS = 0.1
 LARGEST_ANSWER_BYTES = 8 * 2**20
 """Servers send the passages back, some unasked: 100 of them take less than a tenth of this."""
@@ -125,42 +119,21 @@ class HttpReranker(Reranker):
         for start in range(0, len(texts), self._batch_size):
             # Servers refuse an empty text, and JSON a lone surrogate.
             batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            answer = self._post(self._protocol.request(self.model, well_formed(query), batch), deadline)
+            answer = self._ask(self._protocol.request(self.model, well_formed(query), batch), deadline)
             try:
                 scores += read_scores(answer, self._protocol, len(batch))
             except ValueError as error:
                 raise self._failed(str(error)) from None
         return scores
 
-    def _post(self, body: Body, deadline: float) -> bytes:
-        """The answer's bytes. Tries once more when the server is away or busy, if there is time."""
-        for last in (False, True):
-            pause = PAUSE_SECONDS
-            try:
-                status, headers, content = self._server.post(body, deadline, LARGEST_ANSWER_BYTES)
-            except AnswerTooLong as error:
-                raise self._failed(str(error)) from None
-            except httpx2.TimeoutException:
-                raise self._late() from None
-            except httpx2.TransportError as error:
-                problem = f"it could not be reached ({type(error).__name__})"
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                raise self._failed(f"its answer could not be read ({type(error).__name__})") from None
-            else:
-                if status == HTTPStatus.OK:
-                    return content
-                problem = self._server.refusal(status, content, body)
-                if status not in RETRIED_STATUSES:
-                    raise self._failed(problem)
-                pause = max(pause, retry_after_seconds(headers))
-            if last or time.monotonic() + pause >= deadline:
-                break
-            logger.warning("Reranking at %s: %s; trying again in %.1f s.", self._server.url.host, problem, pause)
-            time.sleep(pause)
-        raise self._failed(problem)
-
-    def _late(self) -> RerankLate:
-        return RerankLate(f"The rerank server {self._server.url.host} gave no scores: it was late.")
+    def _ask(self, body: Body, deadline: float) -> bytes:
+        """Tries once more when the server is away or busy, if there is time."""
+        try:
+            return self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
+        except ServerLate as error:
+            raise RerankLate(str(self._failed(str(error)))) from None
+        except ServerFailed as error:
+            raise self._failed(str(error)) from None
 
     def _failed(self, problem: str) -> RerankFailed:
         return RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {problem}.")

@@ -11,8 +11,7 @@ from django.conf import settings
 from django.db import connection
 from pgvector import SparseVector
 
-from retrieval.index.chunk_writer import stored_k1
-from retrieval.index.term_statistics import by_configuration, collection_states, lexemes_of
+from retrieval.index.term_statistics import by_configuration, lexemes_of, passages_in
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.search.tsquery import all_of, any_of, quote, within_one_field
 from retrieval.search.vocabulary import Expansion, document_frequencies, expand, unknown_terms
@@ -301,9 +300,7 @@ def build_queries(
         return []
     spoken = expand_identifiers(parsed.text)
     lexemes = {configuration: found for (configuration, _), found in lexemes_of([spoken], list(collections)).items()}
-    states = collection_states(collection_ids)
-    passages = sum(state.chunks for state in states)
-    largest_weight = 1 + max([settings.BM25_K1, *(stored_k1(state.weighting) for state in states)])
+    passages = passages_in(collection_ids)
     frequencies = document_frequencies(
         {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
     )
@@ -327,7 +324,7 @@ def build_queries(
                     pks,
                     idf,
                     _choose_matching(held, passages),
-                    largest_weight,
+                    1 + settings.BM25_K1,
                     expansions,
                     constraints[configuration],
                     held,

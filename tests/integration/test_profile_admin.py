@@ -240,14 +240,6 @@ def test_a_bad_setting_is_told_at_its_field_and_nothing_is_saved(admin, profile,
     assert profile.versions.count() == 1
 
 
-def test_what_was_typed_stays_after_an_error(admin, profile, version):
-    typed = {"metadata_boosts_key": ["<i>"], "metadata_boosts_value": ["x"], "metadata_boosts_weight": ["99"]}
-    html = admin.post(change(profile), body(RRF, class_weights_code_vector="7.5", **typed)).content.decode()
-    assert 'value="7.5"' in html
-    assert 'value="&lt;i&gt;"' in html
-    assert 'value="99"' in html
-
-
 def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
     profiles.add_version(profile, ProfileSettings(reranker="gone"))
     assert "gone (not there any more)" in admin.get(change(profile)).content.decode()
@@ -469,12 +461,6 @@ def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, 
     html = response.content.decode()
     assert "The search cannot answer at the moment." in html
     assert "pump.md" in html or "MX-9920-W" in html
-
-
-def test_more_passages_than_the_profile_can_return_is_told(admin, profile, library):
-    shallow = profiles.add_version(profile, ProfileSettings(depth=5, top_k=1, candidate_multiplier=1))
-    html = try_out(admin, question="pump", a="built-in", b=shallow.pk, top_k="20").content.decode()
-    assert "top_k must lie between 1 and 5" in html
 
 
 def test_nothing_found_is_told(admin, collection):

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import logging
-import random
 import re
 import time
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx2
 import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.session import well_formed
 from retrieval.infrastructure import deadline
 from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
+from retrieval.infrastructure.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from retrieval.types import Vectors
-
-logger = logging.getLogger(__name__)
-
-RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
@@ -135,7 +127,18 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         # Servers refuse an empty input, and JSON a lone surrogate.
         inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
-        content = self._post({"model": self.model, "input": inputs}, attempts, longest_pause_seconds, ends_at)
+        try:
+            content = self._server.ask(
+                {"model": self.model, "input": inputs},
+                ends_at,
+                LARGEST_VECTOR_BYTES * (1 + len(inputs)),
+                attempts=attempts,
+                pause_seconds=self.backoff_seconds,
+                longest_pause_seconds=longest_pause_seconds,
+                attempt_seconds=self.timeout_seconds,
+            )
+        except ServerFailed as error:
+            raise self._failed(str(error)) from None
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}
@@ -157,36 +160,6 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise self._failed("a vector is zero or not finite")
         units: Vectors = (vectors / norms).astype(np.float32)
         return units
-
-    def _post(self, body: dict[str, Any], attempts: int, longest_pause_seconds: float, ends_at: float) -> bytes:
-        """The answer's bytes. A timeout is tried again only while there is time for it. Raises: EmbeddingFailed."""
-        largest = LARGEST_VECTOR_BYTES * (1 + len(body["input"]))
-        for attempt in range(1, attempts + 1):
-            pause = random.uniform(0.5, 1) * self.backoff_seconds * 2 ** (attempt - 1)
-            try:
-                status, headers, content = self._server.post(
-                    body, min(ends_at, time.monotonic() + self.timeout_seconds), largest
-                )
-            except AnswerTooLong as error:
-                raise self._failed(str(error)) from None
-            except httpx2.TransportError as error:
-                problem = f"it could not be reached ({type(error).__name__})"
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                raise self._failed(f"its answer could not be read ({type(error).__name__})") from None
-            else:
-                if status == HTTPStatus.OK:
-                    return content
-                problem = self._server.refusal(status, content, body)
-                if status not in RETRIED_STATUSES:
-                    raise self._failed(problem)
-                pause = max(pause, retry_after_seconds(headers))
-            pause = min(pause, longest_pause_seconds)
-            if time.monotonic() + pause >= ends_at:
-                break
-            if attempt < attempts:
-                logger.warning("Embedding with %s: %s; trying again in %.1f s.", self.model, problem, pause)
-                time.sleep(pause)
-        raise self._failed(f"{problem}, {attempt} times in a row")
 
     def _failed(self, problem: str) -> EmbeddingFailed:
         return EmbeddingFailed(

@@ -10,7 +10,6 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from retrieval.index.distribution import nodes, plan, shard_count, trouble
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -36,20 +35,17 @@ class Command(PreparedCommand):
         if not steps:
             self.stdout.write(f"Distributed over {shard_count()} shards; there is nothing to do.")
             return
-        bar = ProgressBar(self.stderr)
         for number, step in enumerate(steps, start=1):
             self.stdout.write(f"{number} of {len(steps)}: {step.title}")
             if options["check"]:
                 continue
             started = time.monotonic()
             try:
-                step.run(bar.show)
+                step.run()
             except DatabaseError as error:
                 raise CommandError(
                     f"{str(error).rstrip()}\nWhat was done so far stands: run it again to go on."
                 ) from error
-            finally:
-                bar.clear()
             self.stdout.write(f"  {time.monotonic() - started:.1f} s")
         if not options["check"]:
             self.stdout.write(f"Distributed over {shard_count()} shards. Start the site again.")

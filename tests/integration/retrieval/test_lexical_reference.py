@@ -6,7 +6,7 @@ The other one is bm25s (Lu, "BM25S: Orders of magnitude faster lexical search vi
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import bm25s
 import numpy as np
@@ -17,7 +17,7 @@ from django.db import connection
 from bench.bulk import NewDocument, replace_documents
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
-from retrieval.models import Chunk, Collection, Document, Lexeme
+from retrieval.models import Chunk, Collection, Lexeme
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search.lexical_query import COMMON_SHARE, build_queries
@@ -153,20 +153,3 @@ def test_frequencies_are_those_of_all_collections_searched() -> None:
     assert {chunk.chunk_id for chunk in ranking.chunks} == holders
     scores = [chunk.score for chunk in ranking.chunks]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_one_question_finds_each_language_by_its_own_stems(ingest: Callable[..., Document]) -> None:
-    texts = {"english": "Bookings are open.", "dutch": "De afdelingen zijn open.", "simple": "Bookings afdelingen."}
-    for configuration, text in texts.items():
-        made = Collection.objects.create(slug=configuration, name="", text_search_configuration=configuration)
-        ingest(made, f"{configuration}.txt", text)
-
-    def found(question: str) -> set[str]:
-        ranking = Bm25Ranker(question, everything(), PLAN).rank(10)
-        ids = [chunk.chunk_id for chunk in ranking.chunks]
-        return set(Chunk.objects.filter(pk__in=ids).values_list("collection__slug", flat=True))
-
-    # "booking" and "afdeling" are the stems' own forms: plain text, which is not reduced, does not hold them.
-    assert found("booking") == {"english"}
-    assert found("afdeling") == {"dutch"}
-    assert found("booking afdelingen") == {"english", "dutch", "simple"}

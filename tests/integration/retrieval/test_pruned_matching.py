@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
-from retrieval.index.chunk_writer import reweigh
 from retrieval.infrastructure import database
 from retrieval.models import Chunk, Collection, Document
 from retrieval.profile_settings import ProfileSettings
@@ -97,13 +95,3 @@ def test_the_index_is_used_for_words_that_most_passages_hold(corpus: Collection)
     with CaptureQueriesContext(connection) as captured:
         common.rank(10)
     assert any("enable_seqscan" in query["sql"] for query in captured)
-
-
-def test_weights_stored_with_a_larger_k1_are_not_underrated(corpus: Collection, settings: LazySettings) -> None:
-    """The bound of what a term can add goes by what is stored, not by what the settings say since."""
-    filters = SearchFilters((corpus.pk,))
-    settings.BM25_K1 = 9.0
-    assert reweigh(corpus)
-    settings.BM25_K1 = 0.1
-    for question in QUESTIONS[::2]:
-        assert rank(question, filters, 10, 1) == rank(question, filters, 10, 10**9)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.checks import run_checks
-from rest_framework.test import APIClient
 
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
@@ -77,13 +76,6 @@ class Hanging(Tested):
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         self.released.wait(60)
         return dict.fromkeys(chunk_ids, 1.0)
-
-
-class Partial(Tested):
-    """Knows the second of the passages it is asked about, and nothing of the others."""
-
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        return {chunk_ids[1]: 0.5}
 
 
 class Impossible(Tested):
@@ -153,14 +145,6 @@ def test_a_server_reads_what_was_written(library: Collection, settings: LazySett
     assert [hit.candidate.rerank.score for hit in result.hits if hit.candidate.rerank] == [1, 0.5, 0]
 
 
-def test_only_the_first_go_in(library: Collection, settings: LazySettings, server: RerankServer) -> None:
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
-    result = reranked(rerank_depth=2, rerank_weight=None)
-    assert len(server.requests[0]["texts"]) == 2
-    assert len(result.hits) == 2
-    assert result.trace.candidates[2].dropped == "not among the first 2, which were reranked"
-
-
 def test_the_threshold_is_for_the_score_after_reranking(
     library: Collection, settings: LazySettings, server: RerankServer
 ) -> None:
@@ -169,35 +153,6 @@ def test_the_threshold_is_for_the_score_after_reranking(
     assert sources(result) == ["first.md", "second.md"]
     assert len(server.requests[0]["texts"]) == 3
     assert result.trace.candidates[2].dropped == "score below the threshold of 0.4"
-
-
-@pytest.mark.parametrize("weight", [None, 0.5])
-def test_a_longer_list_keeps_the_head_of_a_shorter(
-    library: Collection, settings: LazySettings, server: RerankServer, weight: float | None
-) -> None:
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
-    longest = sources(reranked(rerank_weight=weight, top_k=3))
-    assert len(longest) == 3
-    for top_k in (1, 2):
-        assert sources(reranked(rerank_weight=weight, top_k=top_k)) == longest[:top_k]
-
-
-def test_scores_are_explained_by_their_parts(library: Collection, settings: LazySettings, server: RerankServer) -> None:
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
-    for candidate in reranked(rerank_weight=0.5).trace.candidates:
-        assert candidate.rerank is not None
-        parts = [retriever.contribution for retriever in candidate.retrievers.values()]
-        assert candidate.score == pytest.approx(sum(parts) + candidate.bonus + candidate.rerank.contribution)
-
-
-def test_what_was_not_judged_is_said(library: Collection, settings: LazySettings) -> None:
-    configure(settings, "tested", f"{__name__}.Partial")
-    fused = sources(search(QUESTION, everything(), profile=PLAIN))
-    result = reranked(rerank_weight=None)
-    assert sources(result) == [fused[1]]
-    assert [candidate.dropped for candidate in result.trace.candidates[1:]] == ["the reranker did not judge it"] * 2
-    assert result.trace.rerank is not None
-    assert result.trace.rerank.judged == 1
 
 
 @pytest.mark.parametrize(
@@ -247,18 +202,6 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     assert visible.rerank is not None
     assert visible.rerank.status is status
     assert "secret-host" not in json.dumps(to_json(visible))
-
-
-def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settings: LazySettings) -> None:
-    configure(settings, "tested", f"{__name__}.Failing")
-    settings.RETRIEVAL_RERANKER = "tested"
-    response = APIClient().post("/api/v1/search/", {"query": QUESTION, "explain": True}, format="json")
-    assert response.status_code == 200
-    body = response.json()
-    assert body["degraded"] == ["rerank"]
-    assert len(body["results"]) == 3
-    assert body["trace"]["rerank"]["status"] == "failed"
-    assert "secret-host" not in response.content.decode()
 
 
 def test_a_reranker_asked_for_by_name_serves_a_published_method(

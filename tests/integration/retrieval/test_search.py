@@ -22,7 +22,7 @@ from retrieval.index.vector_index import index_name, indexed_distance
 from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
 from retrieval.models import Collection, Document
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything, filters_for
+from retrieval.rights import everything
 from retrieval.search import retrievers
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker
@@ -169,16 +169,6 @@ def test_an_empty_question_is_refused(library: Collection) -> None:
 
 def test_no_documents_no_hits() -> None:
     assert search("pump", everything()).hits == ()
-
-
-def test_private_collections_are_for_staff(library: Collection, ingest: Ingest, django_user_model: type) -> None:
-    secret = Collection.objects.create(slug="secret", name="Secret", is_public=False)
-    ingest(secret, "secret.md", "The secret pump is hidden below the warehouse.")
-    assert "secret.md" not in [hit.passage.source for hit in search("secret pump", filters_for(None)).hits]
-    staff = django_user_model.objects.create_user("eva", is_staff=True)  # type: ignore[attr-defined]
-    assert search("secret pump", filters_for(staff)).hits[0].passage.source == "secret.md"
-    with pytest.raises(InvalidQuery, match="no collection"):
-        filters_for(None, "secret")
 
 
 def test_filters_restrict_and_do_not_starve(library: Collection, ingest: Ingest) -> None:

@@ -175,32 +175,6 @@ def test_boosts_sum_to_the_score(
         assert chunk.score == pytest.approx(math.fsum(parts), abs=1e-9)
 
 
-@given(cases, depths)
-def test_a_zero_weight_changes_nothing(case: Case, depth: int) -> None:
-    scores, judged = case
-    candidates = fused(scores)
-    reranked = rerank(candidates, plan(depth, 0.0), judged)
-    assert [(chunk.chunk_id, chunk.score) for chunk in reranked] == [(c.chunk_id, c.score) for c in candidates]
-
-
-@given(cases, boosts, metadata_of_all)
-def test_boosts_of_weight_zero_change_nothing(
-    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]]
-) -> None:
-    nothing = [MetadataBoost(each.key, each.value, 0.0) for each in wanted]
-    candidates = fused(case[0])
-    assert ids(boost(candidates, nothing, metadata)) == ids(candidates)
-
-
-@given(cases, depths, st.none() | weights, st.randoms())
-def test_the_order_of_the_judgements_does_not_matter(
-    case: Case, depth: int, weight: float | None, shuffler: random.Random
-) -> None:
-    scores, judged = case
-    shuffled = dict(shuffler.sample([*judged.items()], len(judged)))
-    assert rerank(fused(scores), plan(depth, weight), judged) == rerank(fused(scores), plan(depth, weight), shuffled)
-
-
 @given(cases, boosts, metadata_of_all, st.randoms())
 def test_the_order_of_candidates_and_boosts_does_not_matter(
     case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]], shuffler: random.Random

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.fusion import fuse
+from retrieval.search.fusion import add_searches, fuse
 from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.types import Candidate, QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
@@ -145,3 +145,52 @@ def test_every_candidate_appears_once(
 ) -> None:
     fused = ids(fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]))
     assert sorted(fused) == sorted(lexical.keys() | vector.keys())
+
+
+# Several searches for one question, added up --------------------------------------------------------------------------
+
+
+def fused_by(
+    method: SearchMethod, vector: dict[int, float], lexical: dict[int, float], *others: int
+) -> list[Candidate]:
+    plan = plan_for(ProfileSettings(method=method))
+    return fuse(plan, [ranking(Retriever.VECTOR, vector), ranking(Retriever.LEXICAL, lexical)], None, others)
+
+
+def test_the_weights_decide_between_two_searches() -> None:
+    alone = fused_by(SearchMethod.ZSCORE, {1: 0.9, 2: 0.5, 3: 0.4}, {1: 9.0, 2: 5.0, 3: 4.0})
+    joined = fused_by(SearchMethod.ZSCORE, {2: 0.9, 1: 0.5, 3: 0.4}, {2: 9.0, 1: 5.0, 3: 4.0})
+    assert [each.chunk_id for each in add_searches([("a", 0.6, alone), ("b", 0.4, joined)])] == [1, 2, 3]
+    added = add_searches([("a", 0.4, alone), ("b", 0.6, joined)])
+    assert [each.chunk_id for each in added] == [2, 1, 3]
+    assert [(each.query, each.rank, each.weight) for each in added[0].searches] == [("a", 2, 0.4), ("b", 1, 0.6)]
+    assert [each.best_query for each in added] == ["b", "a", "a"]
+
+
+def test_what_one_search_did_not_list_has_no_rank_there() -> None:
+    alone = fused_by(SearchMethod.RRF, {1: 0.9}, {1: 3.0}, 2)
+    joined = fused_by(SearchMethod.RRF, {2: 0.9}, {}, 1)
+    first, second = add_searches([("a", 0.6, alone), ("b", 0.4, joined)])
+    assert (first.chunk_id, [each.rank for each in first.searches]) == (1, [1, None])
+    assert (second.chunk_id, [each.rank for each in second.searches]) == (2, [None, 1])
+    assert second.score == pytest.approx(0.4 / 61)
+    assert second.retrievers[Retriever.VECTOR].rank == 1
+
+
+few_scores = st.dictionaries(st.integers(1, 6), st.floats(0, 10, allow_nan=False), max_size=6)
+
+
+@given(st.sampled_from(FUSING), st.tuples(few_scores, few_scores), st.tuples(few_scores, few_scores))
+def test_contributions_add_up_and_equal_searches_change_nothing(
+    method: SearchMethod,
+    first: tuple[dict[int, float], dict[int, float]],
+    second: tuple[dict[int, float], dict[int, float]],
+) -> None:
+    everything = set().union(*first, *second)
+    alone, joined = (fused_by(method, *lists, *everything) for lists in (first, second))
+    for candidate in add_searches([("a", 0.6, alone), ("b", 0.4, joined)]):
+        parts = [candidate.bonus, *(score.contribution for score in candidate.retrievers.values())]
+        assert candidate.score == pytest.approx(sum(parts))
+        assert candidate.score == pytest.approx(sum(each.weight * each.score for each in candidate.searches))
+    twice = add_searches([("a", 0.6, alone), ("b", 0.4, alone)])
+    assert [each.score for each in twice] == pytest.approx([each.score for each in alone])
