@@ -3,6 +3,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    old_code_survives = "There is no release before this one."
+
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("auth", "0012_alter_user_first_name_max_length"),
