@@ -5,6 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    old_code_survives = "There is no release before this one."
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
