@@ -14,6 +14,8 @@ import numpy.typing as npt
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import cdist
 
 from retrieval import conf
 from retrieval.index.term_statistics import by_configuration, frequencies_in, lexemes_of, passages_in, tokens_of
@@ -26,8 +28,7 @@ from retrieval.types import ANYBODY, Reader
 
 # How far apart two words are, and how far a misspelt one may be from what was meant.
 #
-# Sources: Damerau, "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964; the dynamic
-# programme is Wagner and Fischer's, JACM 1974, with Damerau's transposition, run over all candidates at once.
+# Source: Damerau, "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964.
 
 # Longer words are hardly ever typed, and distances are counted in eight bits.
 LONGEST_TERM = 64
@@ -58,29 +59,8 @@ def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt
     is edited twice (optimal string alignment). Domain: ``term`` and ``others`` of at most LONGEST_TERM characters,
     0 <= ``endings`` < len(term).
     """
-    longest = max(map(len, others), default=0)
-    if not others or not longest:
-        return np.full((endings + 1, len(others)), np.arange(len(term), len(term) - endings - 1, -1)[:, None], np.int8)
-    # One row for each place in a word, one column for each word: a step of the programme is one operation on a row.
-    letters = np.array(others, dtype=f"U{longest}").view(np.uint32).reshape(len(others), longest).T.copy()
-    lengths = np.fromiter(map(len, others), np.intp, len(others))
-    codes = [ord(letter) for letter in term]
-    columns = np.arange(len(others))
-    distances = np.empty((endings + 1, len(others)), np.int8)
-    before = previous = np.repeat(np.arange(longest + 1, dtype=np.int8)[:, None], len(others), axis=1)
-    for i, code in enumerate(codes, start=1):
-        current = np.empty_like(previous)
-        current[0] = i
-        np.minimum(previous[1:] + np.int8(1), previous[:-1] + (letters != code), out=current[1:])
-        if i > 1:
-            swapped = (letters[:-1] == code) & (letters[1:] == codes[i - 2])
-            np.minimum(current[2:], before[:-2] + np.int8(1), out=current[2:], where=swapped)
-        for j in range(1, longest + 1):
-            np.minimum(current[j], current[j - 1] + np.int8(1), out=current[j])
-        before, previous = previous, current
-        if len(term) - i <= endings:
-            distances[len(term) - i] = current[lengths, columns]
-    return distances
+    terms = [term[: len(term) - ending] for ending in range(endings + 1)]
+    return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
 # What was probably meant by words that the documents do not know.

@@ -1,4 +1,4 @@
-"""The tables of a document in the source viewer: some rows at a time, in the order that a reader asks for."""
+"""The tables of a document in the source viewer, some rows at a time."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from django.db.models import JSONField, QuerySet, Value
-from django.db.models.fields.json import KeyTransform
-from django.db.models.functions import NullIf
-
 from retrieval.models import Document, DocumentText, Table, TableRow
 
 # Rows of one table, and of all tables on one page.
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
-_DESCENDING = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +33,14 @@ class ShownRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownColumn:
-    """``href`` sorts by it, when the table is too long for the browser to sort; ``order`` is how it is sorted now."""
-
-    name: str
-    is_number: bool
-    href: str
-    order: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShownTable:
-    """Rows ``first`` to ``last`` of ``total``; the addresses of the rows before and after are empty at the ends."""
+    """``columns`` are names, with whether each is one of numbers. Rows ``first`` to ``last`` of ``total``; the
+    addresses of the rows before and after are empty at the ends."""
 
     start: int
     end: int
     anchor: str
-    columns: tuple[ShownColumn, ...]
+    columns: tuple[tuple[str, bool], ...]
     rows: tuple[ShownRow, ...]
     first: int
     last: int
@@ -72,8 +58,7 @@ def show_tables(
 ) -> list[ShownTable]:
     """The tables in the order of the text. Of each the rows around the passage, or the first ones.
 
-    ``query`` may name one of them (``table``), how its rows are sorted (``sort``: the number of a column, behind a
-    hyphen when the last comes first) and which of its stretches of rows is shown (``rows``, from 1).
+    ``query`` may name one of them (``table``), and which of its stretches of rows is shown (``rows``, from 1).
     """
     tables = list(Table.objects.filter(document=document))
     share = _ROWS_OF_PAGE // max(1, len(tables))
@@ -83,52 +68,31 @@ def show_tables(
 
 
 def _show(table: Table, text: str, passage: tuple[int, int] | None, query: Mapping[str, str], limit: int) -> ShownTable:
-    rows = table.rows.order_by("ordinal")
-    sort = query.get("sort", "")
-    column = _read_number(sort.removeprefix(_DESCENDING))
-    if column is not None and column < len(table.columns):
-        rows = _sort(rows, column, is_descending=sort.startswith(_DESCENDING))
-    else:
-        sort, column = "", None
     number = _read_number(query.get("rows"))
     stretch = max(0, number - 1) if number is not None else 0
-    if number is None and passage and column is None:
-        stretch = table.rows.filter(end__lte=passage[0]).count() // limit if _touches(table, passage) else 0
+    if number is None and passage and table.start < passage[1] and passage[0] < table.end:
+        stretch = table.rows.filter(end__lte=passage[0]).count() // limit
     first = min(stretch * limit, max(0, table.row_count - 1) // limit * limit)
-    shown = [_show_row(row, text, passage) for row in rows[first : first + limit]]
-
-    def address(sort: str, stretch: int) -> str:
-        places = {"start": passage[0], "end": passage[1]} if passage else {}
-        parameters = {**places, "table": table.ordinal, "sort": sort, "rows": stretch + 1}
-        return "?" + urlencode({key: value for key, value in parameters.items() if value != ""}) + f"#table-{table.pk}"
-
-    is_paged = table.row_count > limit
-    columns = []
-    for at, (name, kind, _unit) in enumerate(table.columns):
-        is_up = sort == str(at)
-        order = "ascending" if is_up else "descending" if sort == f"{_DESCENDING}{at}" else ""
-        href = address(f"{_DESCENDING}{at}" if is_up else str(at), 0) if is_paged else ""
-        columns.append(ShownColumn(name, kind == "number", href, order))
+    rows = table.rows.order_by("ordinal")[first : first + limit]
+    shown = tuple(_show_row(row, text, passage) for row in rows)
     last = first + len(shown)
+
+    def address(stretch: int) -> str:
+        places = {"start": passage[0], "end": passage[1]} if passage else {}
+        return "?" + urlencode({**places, "table": table.ordinal, "rows": stretch + 1}) + f"#table-{table.pk}"
+
     return ShownTable(
         table.start,
         table.end,
         f"table-{table.pk}",
-        tuple(columns),
-        tuple(shown),
+        tuple((name, kind == "number") for name, kind, _unit in table.columns),
+        shown,
         first + 1,
         last,
         table.row_count,
-        address(sort, first // limit - 1) if first else "",
-        address(sort, first // limit + 1) if last < table.row_count else "",
+        address(first // limit - 1) if first else "",
+        address(first // limit + 1) if last < table.row_count else "",
     )
-
-
-def _sort(rows: QuerySet[TableRow], column: int, *, is_descending: bool) -> QuerySet[TableRow]:
-    """Values of one kind compare as JSON does; cells without one come last."""
-    value = NullIf(KeyTransform(column, "values"), Value(None, JSONField()))
-    by = value.desc(nulls_last=True) if is_descending else value.asc(nulls_last=True)
-    return rows.order_by(by, "ordinal")
 
 
 def _show_row(row: TableRow, text: str, passage: tuple[int, int] | None) -> ShownRow:
@@ -146,10 +110,6 @@ def _show_row(row: TableRow, text: str, passage: tuple[int, int] | None) -> Show
         cells.append(ShownCell(words, key, is_number, marks_cell, is_first and marks_cell))
         is_first = is_first and not marks_cell
     return ShownRow(tuple(cells), is_marked)
-
-
-def _touches(table: Table, passage: tuple[int, int]) -> bool:
-    return table.start < passage[1] and passage[0] < table.end
 
 
 def _read_number(words: str | None) -> int | None:

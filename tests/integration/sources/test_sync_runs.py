@@ -160,6 +160,7 @@ def test_what_was_deleted_here_comes_back_and_what_was_uploaded_stays(
 
 def test_a_collection_with_a_draft_is_left_alone(source: Source, collection: Collection) -> None:
     run_once(source)
+    Document.objects.update(status=Document.Status.READY)
     draft = lifecycle.begin(collection)
     run = run_once(source)
     assert run.status == "failed"
