@@ -3,13 +3,14 @@ kernel ends with what. No Django."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -37,49 +38,29 @@ def available_cores(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int:
     """
     # Not on macOS.
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return max(1, min([cores, *map(math.ceil, _quotas(root, own))]))
+    cores = [len(affinity(0)) if affinity is not None else os.cpu_count() or 1]
+    for folder in _control_groups(root, own):
+        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+            quota, period = (folder / "cpu.max").read_text().split()
+            cores.append(math.ceil(int(quota) / int(period)))
+    return max(1, min(cores))
 
 
-def _quotas(root: Path, own: Path) -> list[float]:
-    """Processors by the quota of each control group around this process."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        inside = [part for part in path.split("/") if part]
-        if number == "0":
-            folders = [root.joinpath(*inside[:depth]) for depth in range(len(inside) + 1)]
-            found += [_quota(folder / "cpu.max") for folder in folders]
-        elif "cpu" in controllers.split(","):
-            # Within a container the path is the host's, and the group itself is mounted at the root.
-            folders = [root / "cpu", (root / "cpu").joinpath(*inside)]
-            found += [_quota(folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us") for folder in folders]
-    return [quota for quota in found if quota is not None]
-
-
-def _quota(*files: Path) -> float | None:
-    """The first number of the files over the second one; None without a limit."""
-    try:
-        quota, period = " ".join(file.read_text() for file in files).split()
-        return int(quota) / int(period) if int(quota) > 0 else None
-    except (OSError, ValueError):
-        return None
+def _control_groups(root: Path, own: Path) -> Iterator[Path]:
+    """The folders of the control groups around this process, of their second version."""
+    with contextlib.suppress(OSError):
+        for line in own.read_text().splitlines():
+            if line.startswith("0::"):
+                folder = root / line[3:].strip("/")
+                yield from (each for each in (folder, *folder.parents) if each.is_relative_to(root))
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
     """The machine's memory, or what a container may take of it, whichever is less."""
-    found = [psutil.virtual_memory().total]
-    # Of the second and the first version of control groups, as a container sees its own.
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            found.append(int((root / name).read_text()))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
-    return min(found) // 2**20
+    total: int = psutil.virtual_memory().total
+    with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+        total = min(total, int((root / "memory.max").read_text()))
+    return total // 2**20
 
 
 def go_before_others(score: int) -> None:

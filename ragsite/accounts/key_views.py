@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -60,15 +60,6 @@ class KeyForm(forms.Form):
             raise forms.ValidationError(_("You have too many keys: revoke one that you no longer use."))
         return super().clean() or {}
 
-    @property
-    def expires_at(self) -> datetime | None:
-        days: int = self.cleaned_data["days"]
-        return timezone.now() + timedelta(days=days) if days else None
-
-    @property
-    def chosen_collections(self) -> list[Collection] | None:
-        return list(self.cleaned_data["collections"]) or None
-
 
 @never_cache
 @login_required
@@ -79,12 +70,13 @@ def keys(request: HttpRequest) -> HttpResponse:
     form = KeyForm(request.POST or None, user=request.user)
     issued = None
     if request.method == "POST" and form.is_valid():
+        days = form.cleaned_data["days"]
         issued = issue_key(
             request.user,
             form.cleaned_data["name"],
             [Scope(scope) for scope in form.cleaned_data["scopes"]],
-            collections=form.chosen_collections,
-            expires_at=form.expires_at,
+            collections=list(form.cleaned_data["collections"]) or None,
+            expires_at=timezone.now() + timedelta(days=days) if days else None,
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")

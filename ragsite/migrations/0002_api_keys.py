@@ -1,42 +1,8 @@
-import hashlib
-
 import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
-
-
-ALL_SCOPES = ["admin", "ask", "documents:write", "search"]
-
-
-def carry_tokens_over(apps, schema_editor):
-    """Keep the tokens of Django REST Framework, which lay there in clear, as keys; their table goes."""
-    with schema_editor.connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('authtoken_token') IS NOT NULL")
-        if not cursor.fetchone()[0]:
-            return
-        cursor.execute('SELECT "key", user_id, created FROM authtoken_token')
-        tokens = cursor.fetchall()
-    ApiKey = apps.get_model("ragsite", "ApiKey")
-    for token, user_id, created in tokens:
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        key = ApiKey.objects.create(
-            user_id=user_id, name="Token", public_id=f"token_{digest[:8]}", digest=digest, scopes=ALL_SCOPES
-        )
-        ApiKey.objects.filter(pk=key.pk).update(created_at=created)
-    with schema_editor.connection.cursor() as cursor:
-        # A table with checks that wait for the commit cannot be dropped.
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("DROP TABLE authtoken_token")
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'authtoken'")
-        content_types = "SELECT id FROM django_content_type WHERE app_label = 'authtoken'"
-        permissions = f"SELECT id FROM auth_permission WHERE content_type_id IN ({content_types})"
-        cursor.execute(f"DELETE FROM auth_group_permissions WHERE permission_id IN ({permissions})")
-        cursor.execute(f"DELETE FROM auth_user_user_permissions WHERE permission_id IN ({permissions})")
-        cursor.execute(f"DELETE FROM auth_permission WHERE content_type_id IN ({content_types})")
-        cursor.execute("DELETE FROM django_admin_log WHERE content_type_id IN (" + content_types + ")")
-        cursor.execute("DELETE FROM django_content_type WHERE app_label = 'authtoken'")
 
 
 class Migration(migrations.Migration):
@@ -75,5 +41,4 @@ class Migration(migrations.Migration):
                 'ordering': ['-pk'],
             },
         ),
-        migrations.RunPython(carry_tokens_over, migrations.RunPython.noop),
     ]

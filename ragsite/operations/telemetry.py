@@ -1,4 +1,4 @@
-"""Traces and metrics over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is imported for others.
+"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is imported for others.
 
 The exporters read OpenTelemetry's own variables (headers, timeouts, certificates) themselves.
 """
@@ -6,7 +6,7 @@ The exporters read OpenTelemetry's own variables (headers, timeouts, certificate
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from celery.signals import (
@@ -19,7 +19,6 @@ from celery.signals import (
 )
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from prometheus_client import REGISTRY
 
 from retrieval.infrastructure import tracing
 
@@ -30,10 +29,7 @@ class OpenTelemetrySpans:
 
     def __init__(self) -> None:
         from opentelemetry import context, trace
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -41,7 +37,6 @@ class OpenTelemetrySpans:
 
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
-        # Each process counts for itself.
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
         # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes first.
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
@@ -49,8 +44,6 @@ class OpenTelemetrySpans:
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._traces.get_tracer("ragsite")
-        self._metrics = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
-        _observe(self._metrics.get_meter("ragsite"))
 
     def begin(self, name: str, attributes: Mapping[str, tracing.Attribute]) -> Any:
         return self._tracer.start_span(name, attributes=dict(attributes))
@@ -105,7 +98,6 @@ class OpenTelemetrySpans:
 
     def shut_down(self) -> None:
         self._traces.shutdown()
-        self._metrics.shutdown()
 
 
 _spans: OpenTelemetrySpans | None = None
@@ -153,26 +145,3 @@ def _fail_task(task_id: str, exception: BaseException, **_: Any) -> None:
 def _end_task(task_id: str, **_: Any) -> None:
     if _spans is not None and task_id in _tasks:
         _spans.end(*_tasks.pop(task_id))
-
-
-def _observe(meter: Any) -> None:
-    """Sends the site's counters, and of its histograms the number and the sum.
-
-    Gauges are left to `/metrics`: most are worked out when somebody asks there.
-    """
-    from opentelemetry.metrics import CallbackOptions, Observation
-
-    def read(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(_options: CallbackOptions) -> Iterable[Observation]:
-            for family in REGISTRY.collect():
-                for sample in family.samples:
-                    if sample.name == name:
-                        yield Observation(sample.value, sample.labels)
-
-        return observe
-
-    for family in REGISTRY.collect():
-        if family.name.startswith("ragsite_") and family.type in ("counter", "histogram"):
-            suffixes = ("_total",) if family.type == "counter" else ("_count", "_sum")
-            for name in (family.name + suffix for suffix in suffixes):
-                meter.create_observable_counter(name, [read(name)], description=family.documentation)

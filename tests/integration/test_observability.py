@@ -74,7 +74,6 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
             "LOG_FORMAT": "json",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_BSP_SCHEDULE_DELAY": "100",
-            "OTEL_METRIC_EXPORT_INTERVAL": "200",
         }
         worker = start_worker(logs["worker"], **environment)
         web = WebServer(logs["web"], **environment, OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny")
@@ -115,7 +114,6 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
             asked_as = sent["x-request-id"]
             assert uuid.UUID(hex=asked_as)
             wait_until(lambda: collector.paths() >= EXPECTED_PATHS, 120, "the spans")
-            wait_until(lambda: collector.metrics.get("ragsite_answers_total") == 1, 120, "the metrics")
         finally:
             web.stop()
             worker.stop()
@@ -126,7 +124,6 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
     # The caller's trace goes on.
     asked = [span for span in collector.spans if span.name == "POST /api/v1/ask/"]
     assert [span.trace_id.hex() for span in asked] == [TRACE_ID]
-    assert collector.metrics["ragsite_search_seconds_count"] == 1
     for log in logs.values():
         assert ASKED not in log.read_text().lower(), log.name
         assert UPLOADED not in log.read_text().lower(), log.name

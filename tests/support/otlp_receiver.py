@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
 @dataclass
 class Receiver:
-    """``metrics`` has the last value of each name, summed over labels, that any process sent."""
-
     spans: list[Any] = field(default_factory=list)
-    metrics: dict[str, float] = field(default_factory=dict)
     raw: list[bytes] = field(default_factory=list)
     url: str = ""
 
@@ -43,17 +39,10 @@ def otlp_receiver() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
             state.raw.append(raw)
-            if self.path == "/v1/traces":
-                for resource in ExportTraceServiceRequest.FromString(raw).resource_spans:
-                    for scope in resource.scope_spans:
-                        state.spans += scope.spans
-            else:
-                assert self.path == "/v1/metrics"
-                for resource in ExportMetricsServiceRequest.FromString(raw).resource_metrics:
-                    for scope in resource.scope_metrics:
-                        for metric in scope.metrics:
-                            value = sum(point.as_double for point in metric.sum.data_points)
-                            state.metrics[metric.name] = max(value, state.metrics.get(metric.name, 0.0))
+            assert self.path == "/v1/traces"
+            for resource in ExportTraceServiceRequest.FromString(raw).resource_spans:
+                for scope in resource.scope_spans:
+                    state.spans += scope.spans
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -150,10 +150,8 @@ class Command(BaseCommand):
                 ) from error
 
     def _environment(self) -> dict[str, str]:
-        binaries = os.path.dirname(sys.executable)
         return {
             **os.environ,
-            "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
             "HOST": f"[{self.host}]" if ":" in self.host else self.host,
             "PORT": str(self.port),
             "DATA_DIR": str(settings.DATA_DIR),

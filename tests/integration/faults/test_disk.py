@@ -14,17 +14,15 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import OperationalError, connection
+from django.db import connection
 from django.test import Client, RequestFactory
-from django.urls import get_resolver, reverse
-from django.utils import timezone
+from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from chat import conf
-from chat.models import Answer, Conversation
+from chat.models import Answer
 from chat.streaming import saving, streams, writing
 from chat.types import ContextSource
 from ragsite import beat
@@ -80,7 +78,7 @@ def media(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
 
 @pytest.fixture
 def tables(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
-    """PostgreSQL keeps the answers and sessions on a disk of their own."""
+    """PostgreSQL keeps the answers on a disk of their own."""
     assert settings.EMBEDDED_POSTGRES is not None
     with small_disk(Path("/tmp") / f"ragsite-{tmp_path.name}", "16m") as small:
         settings.DISK_RESERVE_BYTES = 0
@@ -88,7 +86,7 @@ def tables(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
         folder.mkdir()
         if owner := settings.EMBEDDED_POSTGRES._server_user():
             shutil.chown(folder, owner, owner)
-        moved = ("chat_answer", "chat_streamedevent", "chat_citation", "django_session")
+        moved = ("chat_answer", "chat_streamedevent", "chat_citation")
         with connection.cursor() as cursor:
             # What earlier tests deleted is still in the files.
             cursor.execute(f"TRUNCATE {', '.join(moved)} CASCADE")
@@ -267,28 +265,6 @@ async def last_event(answer: Answer) -> streams.StreamEvent:
     return await asyncio.wait_for(streams.finish(answer.pk), 60)
 
 
-def fill_sessions(characters: int) -> None:
-    for number in range(10_000):
-        key = f"{characters}-{number}"
-        Session.objects.create(session_key=key, session_data="x" * characters, expire_date=timezone.now())
-
-
-def test_a_session_that_cannot_be_saved_is_refused_as_a_page(tables: SmallDisk, staff: User) -> None:
-    """The error comes after the view, where no view can answer for it."""
-    client = Client(raise_request_exception=False)
-    tables.fill()
-    # What the table has reserved is used up first, to the last bytes of its pages.
-    for characters in (500, 1):
-        with pytest.raises(OperationalError):
-            fill_sessions(characters)
-    refused = client.post("/admin/login/", {"username": "editor", "password": "a long password"})
-    assert refused.status_code == 507
-    assert TOLD in refused.content.decode()
-    assert client.get("/admin/login/").status_code in (200, 302)
-    tables.make_room()
-    assert client.post("/admin/login/", {"username": "editor", "password": "a long password"}).status_code == 302
-
-
 @pytest.mark.parametrize("path", ["/api/v1/search/", "/v1/models", "/"])
 def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: str) -> None:
     request = RequestFactory().post(path)
@@ -346,12 +322,3 @@ def test_errors_of_a_full_disk_are_recognised() -> None:
     assert disk.is_disk_full(wrapped)
     assert not disk.is_disk_full(OSError(errno.EACCES, "Permission denied"))
     assert not disk.is_disk_full(None)
-
-
-def test_conversations_are_still_shown(pages: Client, staff: User, settings: LazySettings) -> None:
-    conversation = Conversation.objects.create(owner=staff, title="Pumps")
-    Answer.objects.create(conversation=conversation, question="How heavy?", text="3450 grams.", status="completed")
-    settings.DISK_RESERVE_BYTES = 2**62
-    shown = pages.get(reverse("chat:conversation", args=[conversation.pk]))
-    assert shown.status_code == 200
-    assert "3450 grams" in shown.content.decode()

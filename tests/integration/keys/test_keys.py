@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -341,18 +339,3 @@ def test_the_command_makes_keys_and_accounts_for_programs(capsys, collection):
         call_command("create_key", "robot", "--rate", "often")
     with pytest.raises(CommandError, match="no collection named attic"):
         call_command("create_key", "robot", "--collection", "attic")
-
-
-def test_tokens_of_before_go_on_as_keys_and_their_table_goes(reader):
-    with connection.cursor() as cursor:
-        cursor.execute('CREATE TABLE authtoken_token ("key" text, user_id int, created timestamptz)')
-        cursor.execute("INSERT INTO authtoken_token VALUES ('c0ffee', %s, '2025-01-02')", [reader.pk])
-    migration = import_module("ragsite.migrations.0002_api_keys")
-    with connection.schema_editor() as editor:
-        migration.carry_tokens_over(apps, editor)
-    key = ApiKey.objects.get()
-    assert (key.user, key.created_at.year, set(key.scopes)) == (reader, 2025, set(Scope))
-    assert client_with("c0ffee", "Token").get("/api/v1/conversations/").status_code == 200
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('authtoken_token')")
-        assert cursor.fetchone()[0] is None

@@ -57,10 +57,6 @@ class Site:
     def stop(self) -> None:
         self._server.release()
 
-    def manage(self, *arguments: str) -> str:
-        """What the command wrote, in a process of its own."""
-        return self._run(["manage.py", *arguments])
-
     def manage_all(self, *commands: tuple[str, ...], fails: Sequence[int] = ()) -> list[str]:
         """What each command wrote; those whose number is in ``fails`` are refused."""
         output = self._run(["-c", SEVERAL, json.dumps(commands)])
@@ -110,74 +106,6 @@ def site(server_folder: Path, model_cache: Path) -> Iterator[Site]:
     made = Site(server_folder / "data", model_cache)
     yield made
     made.stop()
-
-
-def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
-    file = tmp_path / "site.tar"
-    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
-    _, made, answered, told, again = site.manage_all(
-        ("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"),
-        ("create_key", "robot", "--service"),
-        ("ask", QUESTION),
-        ("backup", str(file)),
-        ("backup", str(file)),
-        fails=[4],
-    )
-    key = made.split()[-1]
-    secret = (site.data_dir / "secret_key").read_text()
-    assert "3450 grams" in answered
-    assert "1 documents, 1 originals" in told
-    assert "is there already" in again
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert not list(site.data_dir.glob("backup-*"))
-    originals = site.originals()
-
-    # What came after the backup is not in it. What is no whole backup replaces nothing.
-    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
-    (tmp_path / "text.tar").write_text("nothing")
-    _, refused, broken, empty, text, answered = site.manage_all(
-        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
-        ("restore", str(file)),
-        ("restore", str(_broken_tar(file)), "--force"),
-        ("restore", str(_empty_tar(tmp_path)), "--force"),
-        ("restore", str(tmp_path / "text.tar"), "--force"),
-        ("ask", "At how many bar does the valve open?"),
-        fails=[1, 2, 3, 4],
-    )
-    assert "has data already" in refused
-    assert "The database could not be replaced: pg_restore: error" in broken
-    assert "not a backup" in empty
-    assert "cannot be read" in text
-    assert "7 bar" in answered
-    assert len(site.originals()) == 2
-    _, answered = site.manage_all(("restore", str(file), "--force"), ("ask", "At how many bar does the valve open?"))
-    assert site.originals() == originals
-    assert "7 bar" not in answered
-
-    site.lose()
-    assert "1 documents" in site.manage("restore", str(file))
-    assert site.originals() == originals
-    assert (site.data_dir / "secret_key").read_text() == secret
-    assert (site.data_dir / "demo-loaded").exists()
-    code = (
-        "from django.db import DatabaseError\n"
-        "from ragsite.accounts.keys import digest_of\n"
-        "from ragsite.models import ApiKey, AuditEntry\n"
-        f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
-        "try:\n"
-        "    AuditEntry.objects.all().delete()\n"
-        "except DatabaseError as error:\n"
-        "    print(error)\n"
-    )
-    answered, log, told = site.manage_all(("ask", QUESTION), ("export_audit",), ("shell", "-c", code))
-    assert "3450 grams" in answered
-    assert [action for action in ("key.added", "backup.made", "backup.restored") if action in log] == [
-        "key.added",
-        "backup.made",
-        "backup.restored",
-    ]
-    assert "1 key" in told
-    assert "append-only" in told
 
 
 def _broken_tar(file: Path) -> Path:
@@ -250,15 +178,44 @@ print("RESULTS", json.dumps(results))
 STEPS = ["COMMIT", "_replace_files", "migrate", "DROP TABLE public.ragsite_unfinished_restore"]
 
 
-def test_a_restore_that_is_killed_changes_nothing_or_is_finished_by_the_next(site: Site, tmp_path: Path) -> None:
+VALVE = "At how many bar does the valve open?"
+
+
+def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_everything(
+    site: Site, tmp_path: Path
+) -> None:
     file = tmp_path / "site.tar"
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
-    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
-    site.manage_all(
+    _, made, told, again = site.manage_all(
         ("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"),
+        ("create_key", "robot", "--service"),
         ("backup", str(file)),
-        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
+        ("backup", str(file)),
+        fails=[3],
     )
+    key = made.split()[-1]
+    secret = (site.data_dir / "secret_key").read_text()
+    assert "1 documents, 1 originals" in told
+    assert "is there already" in again
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(site.data_dir.glob("backup-*"))
+    originals = site.originals()
+
+    # What came after the backup is not in it. What is no whole backup replaces nothing.
+    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
+    (tmp_path / "text.tar").write_text("nothing")
+    _, refused, broken, empty, text = site.manage_all(
+        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
+        ("restore", str(file)),
+        ("restore", str(_broken_tar(file)), "--force"),
+        ("restore", str(_empty_tar(tmp_path)), "--force"),
+        ("restore", str(tmp_path / "text.tar"), "--force"),
+        fails=[1, 2, 3, 4],
+    )
+    assert "has data already" in refused
+    assert "The database could not be replaced: pg_restore: error" in broken
+    assert "not a backup" in empty
+    assert "cannot be read" in text
 
     def kill(steps: list[str]) -> list[tuple[str, int, str]]:
         output = site._run(["-c", KILLED, str(file), json.dumps(steps)])
@@ -267,16 +224,36 @@ def test_a_restore_that_is_killed_changes_nothing_or_is_finished_by_the_next(sit
 
     # What psql was given is not committed: the site is as it was.
     assert kill(STEPS[:1]) == [["COMMIT", 9, "It would start."]]
-    (answered,) = site.manage_all(("ask", "At how many bar does the valve open?"))
+    (answered,) = site.manage_all(("ask", VALVE))
     assert "7 bar" in answered
     assert len(site.originals()) == 2
-
     for at, ended, told in kill(STEPS[1:]):
         assert ended == 9, at
         assert told == "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it.", at
-    _, pump, valve = site.manage_all(
-        ("restore", str(file), "--force"), ("ask", QUESTION), ("ask", "At how many bar does the valve open?")
-    )
+    _, pump, valve = site.manage_all(("restore", str(file), "--force"), ("ask", QUESTION), ("ask", VALVE))
     assert "3450 grams" in pump
     assert "7 bar" not in valve
-    assert len(site.originals()) == 1
+    assert site.originals() == originals
+
+    site.lose()
+    code = (
+        "from django.db import DatabaseError\n"
+        "from ragsite.accounts.keys import digest_of\n"
+        "from ragsite.models import ApiKey, AuditEntry\n"
+        f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
+        "try:\n"
+        "    AuditEntry.objects.all().delete()\n"
+        "except DatabaseError as error:\n"
+        "    print(error)\n"
+    )
+    restored, answered, log, told = site.manage_all(
+        ("restore", str(file)), ("ask", QUESTION), ("export_audit",), ("shell", "-c", code)
+    )
+    assert "1 documents" in restored
+    assert site.originals() == originals
+    assert (site.data_dir / "secret_key").read_text() == secret
+    assert (site.data_dir / "demo-loaded").exists()
+    assert "3450 grams" in answered
+    assert all(action in log for action in ("key.added", "backup.made", "backup.restored"))
+    assert "1 key" in told
+    assert "append-only" in told

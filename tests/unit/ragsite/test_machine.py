@@ -16,9 +16,6 @@ from ragsite.machine import available_cores, available_memory_mib
         ("0::/\n", {"cpu.max": "150000 100000"}, 2),
         ("0::/\n", {"cpu.max": "20000 100000"}, 1),
         ("0::/site/web\n", {"site/cpu.max": "300000 100000", "site/web/cpu.max": "max 100000"}, 3),
-        ("4:cpu,cpuacct:/docker/1\n", {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
-        ("4:cpu,cpuacct:/docker/1\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
-        ("4:memory:/docker/1\n", {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 8),
     ],
 )
 def test_a_container_may_use_fewer_processors_than_there_are(
