@@ -6,10 +6,8 @@ is llama.cpp with its own server, from the package xllamacpp.
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
 import signal
-import socket
 import sys
 from datetime import date
 from pathlib import Path
@@ -18,13 +16,12 @@ import psutil
 from django.conf import settings
 
 from chat.answering.prompts import compose
-from ragsite.machine import WORK_SCORE, available_memory_mib, go_before_others
+from ragsite.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
 
 HOST = "127.0.0.1"
 # What the server of a small model takes beside its file: the cache of its context, work space, kept prompts.
 OTHER_MIB = 512
 KEPT_PROMPTS_MIB = 256
-HEALTH_SECONDS = 1.0
 # `serve` waits so long for the model before it announces the site without it.
 LOADING_SECONDS = 90.0
 
@@ -45,28 +42,17 @@ def trouble() -> str:
     free_mib = min(psutil.virtual_memory().available // 2**20, available_memory_mib())
     if free_mib < needed_mib:
         return f"LOCAL_MODEL: {path.name} needs about {needed_mib} MiB of memory, and {free_mib} MiB are free."
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, settings.LOCAL_MODEL_PORT))
-        except OSError as error:
-            return (
-                f"LOCAL_MODEL: port {settings.LOCAL_MODEL_PORT} on {HOST} cannot be used ({error.strerror}). "
-                f"If it is another site's model, ask that one: OPENAI_BASE_URL={settings.OPENAI_BASE_URL}"
-            )
+    if found := port_trouble(HOST, settings.LOCAL_MODEL_PORT):
+        return (
+            f"LOCAL_MODEL: port {settings.LOCAL_MODEL_PORT} on {HOST} cannot be used ({found}). "
+            f"If it is another site's model, ask that one: OPENAI_BASE_URL={settings.OPENAI_BASE_URL}"
+        )
     return ""
 
 
 def is_ready() -> bool:
     """Whether the model is loaded and its server answers."""
-    line = http.client.HTTPConnection(HOST, settings.LOCAL_MODEL_PORT, timeout=HEALTH_SECONDS)
-    try:
-        line.request("GET", "/health")
-        return line.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        line.close()
+    return is_answering(HOST, settings.LOCAL_MODEL_PORT, "/health")
 
 
 def main() -> None:

@@ -1,16 +1,18 @@
-"""What this machine, or the container, gives: processors, memory, and room that is kept for the database; and what the
-kernel ends with what. No Django."""
+"""What this machine, or the container, gives: processors, memory, ports, room that is kept for the database; and
+what the kernel ends with what. No Django."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import http.client
 import math
 import os
 import shutil
 import signal
+import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -61,6 +63,29 @@ def available_memory_mib(root: Path = _CGROUPS) -> int:
     with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
         total = min(total, int((root / "memory.max").read_text()))
     return total // 2**20
+
+
+def port_trouble(host: str, port: int) -> str:
+    """Why no server can listen there, in the system's words; empty if one can."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
+
+
+def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | None = None) -> bool:
+    """Whether an HTTP server there answers with 200, within two seconds."""
+    line = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        line.request("GET", path, headers=dict(headers or {}))
+        return line.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        line.close()
 
 
 def go_before_others(score: int) -> None:

@@ -17,7 +17,7 @@ from django.core.management.base import OutputWrapper
 from chat.answering import pipeline
 from chat.types import Completed, Failed, Searched
 from evaluation.models import EvaluationSet, ExpectedPassage
-from ragsite.demo import COLLECTIONS, load_demo
+from ragsite.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights import everything

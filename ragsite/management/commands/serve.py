@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import gc
-import http.client
 import os
-import secrets
-import socket
-import sys
 import time
 import warnings
 from argparse import ArgumentParser
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from http import HTTPStatus
 from multiprocessing import get_context
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError
 
-from ragsite import local_model
-from ragsite.demo import load_demo
-from ragsite.machine import keep_ballast
+from ragsite import local_model, machine
+from ragsite.first_run import prepare
 from ragsite.operations.backups import interrupted_restore
 from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.supervision import parse_procfile, supervise
 from ragsite.web import load_model, preload
-from retrieval import conf
-from retrieval.exceptions import RetrievalError
-from retrieval.index.embedders.onnx import OnnxEmbedder
-from retrieval.management.prepared import migrate
-from retrieval.search.profiles import active_profile
 
 DATABASE_PAUSE_SECONDS = 5.0
 
@@ -99,7 +84,7 @@ class Command(BaseCommand):
         return True
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
-        keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
+        machine.keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         if time.monotonic() < self._database_at:
             return
         try:
@@ -129,25 +114,14 @@ class Command(BaseCommand):
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
         names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
         headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
-        link = http.client.HTTPConnection(everywhere.get(self.host, self.host), self.port, timeout=2)
-        try:
-            link.request("GET", "/readyz", headers=headers)
-            return link.getresponse().status == HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            link.close()
+        return machine.is_answering(everywhere.get(self.host, self.host), self.port, "/readyz", headers)
 
     def _check_port(self) -> None:
-        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((self.host, self.port))
-            except OSError as error:
-                raise CommandError(
-                    f"Port {self.port} on {self.host} cannot be used ({error.strerror}). If another program has it, "
-                    f"choose one with PORT, for example: PORT=8001 make run"
-                ) from error
+        if trouble := machine.port_trouble(self.host, self.port):
+            raise CommandError(
+                f"Port {self.port} on {self.host} cannot be used ({trouble}). If another program has it, "
+                f"choose one with PORT, for example: PORT=8001 make run"
+            )
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -161,37 +135,3 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def prepare() -> tuple[str, str] | None:
-    """Do all that comes before the first process; returns the administrator's name and password when there was none."""
-    output = OutputWrapper(sys.stdout)
-    output.write("Preparing the database …")
-    call_command("check")
-    migrate()
-    _prepare_model(output.write)
-    credentials = _first_admin()
-    load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
-    return credentials
-
-
-def _prepare_model(say: Callable[[str], None]) -> None:
-    embedder = conf.embedder()
-    # What is converted already, this process need not open: the one that forks all others does.
-    if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
-        embedder.prepare(say)
-    profile = active_profile().settings
-    if profile.is_reranked:
-        try:
-            conf.reranker(profile.reranker).prepare(say)
-        except (RetrievalError, ImproperlyConfigured) as error:
-            say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
-
-
-def _first_admin() -> tuple[str, str] | None:
-    users = get_user_model()
-    if users.objects.filter(is_superuser=True).exists():
-        return None
-    password = secrets.token_urlsafe(9)
-    users.objects.create_superuser("admin", password=password)
-    return "admin", password

@@ -1,16 +1,29 @@
-"""The documents a first visitor can ask, and questions to measure the answers by."""
+"""What is there before the site first runs: tables, the model, an administrator, and the demo: documents that a first
+visitor can ask, and questions to measure the answers by."""
 
 from __future__ import annotations
 
 import json
+import secrets
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.db import transaction
 
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from retrieval import conf
 from retrieval.documents.file_loading import Counts, ingest_paths
+from retrieval.exceptions import RetrievalError
+from retrieval.index.embedders.onnx import OnnxEmbedder
+from retrieval.management.prepared import migrate
 from retrieval.models import Collection
+from retrieval.search.profiles import active_profile
 
 COLLECTIONS = {
     "handbook": ("Handbook", "english", "What this site does and how to run it."),
@@ -18,6 +31,40 @@ COLLECTIONS = {
     "lingo": ("Lingo language reference", "english", "A small scripting language, with its interpreter."),
     "ziekenhuis": ("Ziekenhuis Sint-Willibrord", "dutch", "Een gids voor patiënten en bezoekers."),
 }
+
+
+def prepare() -> tuple[str, str] | None:
+    """Do all that comes before the first process; returns the administrator's name and password when there was none."""
+    output = OutputWrapper(sys.stdout)
+    output.write("Preparing the database …")
+    call_command("check")
+    migrate()
+    _prepare_model(output.write)
+    credentials = _first_admin()
+    load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
+    return credentials
+
+
+def _prepare_model(say: Callable[[str], None]) -> None:
+    embedder = conf.embedder()
+    # What is converted already, this process need not open: the one that forks all others does.
+    if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
+        embedder.prepare(say)
+    profile = active_profile().settings
+    if profile.is_reranked:
+        try:
+            conf.reranker(profile.reranker).prepare(say)
+        except (RetrievalError, ImproperlyConfigured) as error:
+            say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
+
+
+def _first_admin() -> tuple[str, str] | None:
+    users = get_user_model()
+    if users.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(9)
+    users.objects.create_superuser("admin", password=password)
+    return "admin", password
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
