@@ -4,6 +4,7 @@ they use it."""
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import secrets
@@ -72,6 +73,18 @@ def pairs(name: str) -> dict[str, str]:
             raise ImproperlyConfigured(f"{name} must be pairs such as theirs=ours, not {part!r}.")
         result[key.strip()] = value.strip()
     return result
+
+
+def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
+    """Two numbers of 0 or more, separated by a comma; the two given ones where nothing is set."""
+    given = names(name) or [str(first), str(second)]
+    try:
+        first, second = map(float, given)
+    except ValueError:
+        first = second = -1
+    if not (0 <= first < math.inf and 0 <= second < math.inf):
+        raise ImproperlyConfigured(f"{name} must be two numbers separated by a comma, not {','.join(given)!r}.")
+    return first, second
 
 
 def is_this_machine(url: str) -> bool:

@@ -8,7 +8,7 @@ from ragsite.settings import env
 
 # Constants now, with their values.
 _ALWAYS = """
-BM25_B=0.75 BM25_K1=1.2 CROSS_ENCODER_PRECISION=int8 CROSS_ENCODER_THREADS=2 DATABASE_REPLICA_LAG_SECONDS=5
+CROSS_ENCODER_PRECISION=int8 CROSS_ENCODER_THREADS=2 DATABASE_REPLICA_LAG_SECONDS=5
 DEBUG=false DISK_RESERVE_MIB=200 DOCUMENT_MAX_PASSAGES=50000 DRAWINGS_AT_ONCE=1 DRAWING_MEMORY_MIB=512
 DRAWING_SECONDS=10 EMBEDDING_PRECISION=int8 EMBEDDING_QUERY_TIMEOUT_SECONDS=2.5 EMBEDDING_THREADS=2
 EXTRACTION_MEMORY_MIB=1024 EXTRACTION_SECONDS=60 JUDGE_ATTEMPTS=5 JUDGE_MAX_TOKENS=4096
@@ -23,6 +23,8 @@ GONE = {name: f"it is always {value}" for name, value in (each.split("=") for ea
     "ANSWERS_AT_ONCE_SITE": "ANSWERS_AT_ONCE bounds each web server",
     "ANSWERS_WAITING": "32 may wait, 8 with LOCAL_MODEL",
     "ANSWER_CACHE_SECONDS": "it is always a week",
+    "BM25_B": "BM25 says it, as in 1.2,0.75",
+    "BM25_K1": "BM25 says it, as in 1.2,0.75",
     "CACHE_URL": "the limits on mail are counted in the database",
     "CALLER_SHARE": "it is always a quarter: raise ANSWERS_AT_ONCE",
     "CHAT_INJECTION_CHECK": "questions that instruct the site are never answered",
@@ -56,6 +58,8 @@ GONE = {name: f"it is always {value}" for name, value in (each.split("=") for ea
     "OIDC_CREATES_ACCOUNTS": "whom the provider lets in has an account; OIDC_DOMAINS and the provider say who that is",
     "OIDC_NAME": "the button says Single sign-on",
     "OIDC_SUPERUSER_GROUP": "superusers are made in the admin, or by manage.py createsuperuser",
+    "OPENAI_PRICE_COMPLETION": "OPENAI_PRICES says it, behind the price of the prompt",
+    "OPENAI_PRICE_PROMPT": "OPENAI_PRICES says it, before the price of the answer",
     "OPENAI_TOTAL_SECONDS": "a question may take 120 seconds, 300 with LOCAL_MODEL",
     "PASSKEYS": "they are offered with HTTPS=true",
     "QUESTION_SECONDS": "it is always 120, 300 with LOCAL_MODEL",

@@ -74,8 +74,7 @@ OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL
 # What the rules, the sources and the question may take of it. A processor reads some 90 tokens a second into a model of
 # 1.5 billion parameters.
 OPENAI_PROMPT_TOKENS = env.integer("OPENAI_PROMPT_TOKENS", 850 if LOCAL_MODEL else 1500)
-OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
-OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
+OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = {}
@@ -121,6 +120,8 @@ RETRIEVAL_RERANKER = "none"
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 # A retriever that is slower is left out.
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
-# Robertson and Zaragoza, 2009. Whoever changes them runs `manage.py reconcile --repair`.
-BM25_K1, BM25_B = 1.2, 0.75
+# Robertson and Zaragoza, 2009. Passages keep the weights they were stored with until `manage.py reconcile --repair`.
+BM25_K1, BM25_B = env.two_numbers("BM25", 1.2, 0.75)
+if BM25_K1 == 0 or BM25_B > 1:
+    raise ImproperlyConfigured("BM25 must be k1 above 0 and b from 0 to 1, as in 1.2,0.75.")
 CONTEXT_BUDGET_TOKENS = 4000

@@ -27,6 +27,17 @@ def test_pairs(variable) -> None:
         env.pairs("VARIABLE")
 
 
+def test_two_numbers(variable) -> None:
+    variable("1.5, 0")
+    assert env.two_numbers("VARIABLE", 1.2, 0.75) == (1.5, 0)
+    variable("")
+    assert env.two_numbers("VARIABLE", 1.2, 0.75) == (1.2, 0.75)
+    for wrong in ("1", "1,2,3", "a,b", "-1,0", "nan,0", "inf,0"):
+        variable(wrong)
+        with pytest.raises(ImproperlyConfigured, match="two numbers"):
+            env.two_numbers("VARIABLE", 1.2, 0.75)
+
+
 def test_a_choice_is_one_of_those_offered(variable) -> None:
     variable("Domain")
     assert env.choice("VARIABLE", "off", ("off", "domain")) == "domain"
@@ -125,6 +136,7 @@ def test_an_address_that_is_no_mail_servers_is_refused_without_its_password(vari
         ),
         ({"SIGN_UP": "domain"}, "SIGN_UP must be off, invitation, or domains, not 'domain'"),
         ({"ASK_RATE": "often"}, "ASK_RATE must be a rate such as 60/min, not 'often'"),
+        ({"BM25": "1.2,2"}, "BM25 must be k1 above 0 and b from 0 to 1"),
     ],
 )
 def test_what_is_derived_from_a_setting_or_refused(environment: dict[str, str], shown: str, tmp_path: Path) -> None:
