@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from chat.types import Asked, ContextSource, TracedCall, Usage
+    from chat.types import AnswerDraft, Asked
     from retrieval.types import Turn
-
-
-@dataclass(slots=True)
-class PartialAnswer:
-    """What is known of an answer while it is being written, also when it never comes to its end.
-
-    ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
-    that its server's filter stopped it, ``withheld`` why its text must not be shown. ``left_out`` are the markers of
-    sources that did not fit into the prompt. ``calls`` are the functions that the model called. ``looped`` says that
-    the model repeated itself and was stopped, ``has_machinery`` that some of its text was no answer and was left out.
-    """
-
-    generator: str = ""
-    usage: Usage | None = None
-    prompt_version: int | None = None
-    cut_off: bool = False
-    filtered: bool = False
-    withheld: str = ""
-    left_out: tuple[int, ...] = ()
-    looped: bool = False
-    has_machinery: bool = False
-    calls: list[TracedCall] = field(default_factory=list)
 
 
 class AskableTables(Protocol):
@@ -49,14 +26,10 @@ class AnswerGenerator(Protocol):
     may_refuse: bool
 
     def compose(
-        self,
-        question: str,
-        sources: Sequence[ContextSource],
-        history: Sequence[Turn],
-        partial: PartialAnswer,
-        tables: AskableTables | None = None,
+        self, draft: AnswerDraft, history: Sequence[Turn], tables: AskableTables | None = None
     ) -> AsyncIterator[str]:
-        """Pieces of the answer, with ``[n]`` behind each sentence that source n supports; keeps ``partial`` up to date.
+        """Pieces of the answer to the draft's question, with ``[n]`` behind each sentence that source n supports; keeps
+        the draft up to date.
 
         ``history`` are the conversation's earlier turns, oldest first, ``tables`` are those that the model may ask
         itself. Raises: NoAnswer when the model says that the sources do not answer the question, GenerationFailed when

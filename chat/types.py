@@ -47,13 +47,22 @@ class VerifiedCitation:
 
 
 @dataclass(frozen=True, slots=True)
+class BestPlace:
+    """The document's ``text[start:end]`` in the source with this marker."""
+
+    marker: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedStatement:
     """A sentence of the answer, held against the sources: ``text[start:end]`` of the answer, without closing markers.
 
     ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
     measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words`, `uncited`, or `elsewhere`
-    (another source than the cited one supports it). ``best_marker`` is the source that supports it best, by the
-    document's ``text[best_start:best_end]``; ``verbatim`` says that it stands there word for word.
+    (another source than the cited one supports it). ``best`` is the place that supports it best; ``verbatim`` says
+    that it stands there word for word.
     """
 
     start: int
@@ -62,9 +71,7 @@ class CheckedStatement:
     support: float | None = None
     supported: bool | None = None
     reasons: tuple[str, ...] = ()
-    best_marker: int | None = None
-    best_start: int | None = None
-    best_end: int | None = None
+    best: BestPlace | None = None
     verbatim: bool = False
 
 
@@ -109,23 +116,42 @@ class TracedCall:
     document_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """Sources are known; comes before the first token, and again, with further sources behind those that were known,
-    before the first token that may name them.
+@dataclass(slots=True)
+class AnswerDraft:
+    """An answer while it is written: what was found for its ``question``, which is complete in itself, and what has
+    come of it so far.
 
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
-    estimated it, and ``evidence`` what it was estimated from. ``profile_version`` is the stored search profile's, None
+    estimated it; ``evidence`` is what it was estimated from. ``profile_version`` is the stored search profile's, None
     for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the sources.
+
+    ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
+    ``cut_off`` says that the model had to stop before its end, ``filtered`` that its server's filter stopped it,
+    ``withheld`` why its text must not be shown, ``looped`` that it repeated itself and was stopped, ``has_machinery``
+    that some of its text was no answer and was left out. ``left_out`` are the markers of sources that did not fit into
+    the prompt, ``calls`` the functions that the model called.
     """
 
+    question: str
     sources: tuple[ContextSource, ...]
     context: AssembledContext
     trace: SearchTrace
-    confidence: float | None = None
     profile_version: int | None = None
     computed: TableResult | None = None
+    confidence: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
+
+    generator: str = ""
+    notices: list[str] = field(default_factory=list)
+    usage: Usage | None = None
+    prompt_version: int | None = None
+    cut_off: bool = False
+    filtered: bool = False
+    withheld: str = ""
+    left_out: tuple[int, ...] = ()
+    looped: bool = False
+    has_machinery: bool = False
+    calls: list[TracedCall] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +215,9 @@ class Failed:
     message: str
 
 
-AnswerEvent = Searched | AnswerToken | Completed | Failed
+# The draft comes when its sources are known, before the first token; and again when a model has asked the tables,
+# before the first token that may name further sources.
+AnswerEvent = AnswerDraft | AnswerToken | Completed | Failed
 
 # What is kept of the search behind an answer, to be explained later: written with the answer, read by the panel.
 #

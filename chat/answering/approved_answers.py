@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -26,12 +25,11 @@ from pgvector.django import CosineDistance
 
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
-from chat.types import Approval, Completed, ContextSource, Searched, VerifiedCitation
+from chat.types import AnswerDraft, Approval, Completed, ContextSource, VerifiedCitation
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.jobs import sweeping
 from retrieval.models import Chunk, DocumentText
 from retrieval.rights import restrict
@@ -74,19 +72,14 @@ def settled(questions: Iterable[str]) -> frozenset[str]:
 # What is answered ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """An approved answer as it is streamed."""
-
-    searched: Searched
-    completed: Completed
-
-    def split_text(self) -> Iterator[str]:
-        """The text in pieces; a marker, which holds no white space, is never split."""
-        return (match.group() for match in _PIECE.finditer(self.completed.text))
+def split_text(text: str) -> Iterator[str]:
+    """A text that is known, in pieces, as it is streamed; a marker, which holds no white space, is never split."""
+    return (match.group() for match in _PIECE.finditer(text))
 
 
-def find_given(question: str, filters: SearchFilters, history: Sequence[Turn] = ()) -> Given | None:
+def find_given(
+    question: str, filters: SearchFilters, history: Sequence[Turn] = ()
+) -> tuple[AnswerDraft, Completed] | None:
     """The approved answer to the question, for one who may read all of its sources; None without one.
 
     One whose sources are not what they were is flagged, and not given. A database that does not answer is left to the
@@ -98,9 +91,6 @@ def find_given(question: str, filters: SearchFilters, history: Sequence[Turn] = 
                 return _give(approved, question, sources, likeness)
     except DatabaseError as error:
         logger.warning("Approved answers were not looked up: %s", error)
-    finally:
-        # This thread belongs to a pool: what it leaves open stays open.
-        give_connections_back()
     return None
 
 
@@ -182,7 +172,9 @@ def locate(source: ApprovedSource) -> int | None:
     return at - 1 if at else None
 
 
-def _give(approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float) -> Given:
+def _give(
+    approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float
+) -> tuple[AnswerDraft, Completed]:
     blocks = {source.marker: source.block for source in sources}
     citations = tuple(
         VerifiedCitation(
@@ -216,8 +208,9 @@ def _give(approved: ApprovedAnswer, question: str, sources: tuple[ContextSource,
         timings_ms={},
     )
     context = AssembledContext(tuple(blocks.values()), {})
-    return Given(
-        Searched(sources, context, trace, evidence={"likeness": round(likeness, 4)}),
+    evidence = {"likeness": round(likeness, 4)}
+    return (
+        AnswerDraft(question, sources, context, trace, evidence=evidence, generator=NAME),
         Completed(
             text=approved.text,
             citations=citations,

@@ -32,8 +32,8 @@ from chat.answering.prompts import (
 )
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed, NoAnswer, TablesUnavailable
-from chat.protocols import AskableTables, PartialAnswer
-from chat.types import ContextSource, TracedCall, Usage
+from chat.protocols import AskableTables
+from chat.types import AnswerDraft, TracedCall, Usage
 from retrieval import conf
 from retrieval.infrastructure import deadline
 from retrieval.infrastructure.chat_model import ChatEndpoint
@@ -65,7 +65,7 @@ class TableDialogue:
         tables: AskableTables,
         prompt: Prompt,
         output: OutputStream,
-        partial: PartialAnswer,
+        draft: AnswerDraft,
         *,
         room_tokens: int,
         ends_at: float,
@@ -74,7 +74,7 @@ class TableDialogue:
         self._tables = tables
         self._prompt = prompt
         self._output = output
-        self._partial = partial
+        self._draft = draft
         self._room_tokens = room_tokens
         self.ends_at = ends_at
 
@@ -104,11 +104,11 @@ class TableDialogue:
             if found is None:
                 raise Unanswerable("No table answers this with confidence: nothing was computed.")
         except (Unanswerable, TablesUnavailable) as error:
-            self._partial.calls.append(TracedCall(call.arguments, str(error)))
+            self._draft.calls.append(TracedCall(call.arguments, str(error)))
             return str(error)
         except TimeoutError as error:
             raise GenerationFailed("The tables did not answer the model within its time.") from error
-        self._partial.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
+        self._draft.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
         self._output.admit(found.sources)
         return quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)
 
@@ -178,21 +178,16 @@ class OpenAICompatibleGenerator:
         self._prices = prices
 
     async def compose(
-        self,
-        question: str,
-        sources: Sequence[ContextSource],
-        history: Sequence[Turn],
-        partial: PartialAnswer,
-        tables: AskableTables | None = None,
+        self, draft: AnswerDraft, history: Sequence[Turn], tables: AskableTables | None = None
     ) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
-        limits = self._limits
+        limits, sources = self._limits, draft.sources
         if "tools" in self._client.refused:
             tables = None
         room_tokens = room_for_results(limits.context_tokens)
         taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
         prompt = compose(
-            question,
+            draft.question,
             sources,
             today=timezone.localdate(),
             budget_tokens=limits.budget(taken_tokens),
@@ -200,15 +195,15 @@ class OpenAICompatibleGenerator:
             tables=tables.names if tables else (),
             may_refuse=self.may_refuse,
         )
-        partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
-        partial.usage = self._usage(prompt.tokens, 0, estimated=True)
-        output = OutputStream(prompt, question, sources, history, _encode)
+        draft.prompt_version, draft.left_out = PROMPT_VERSION, prompt.left_out
+        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        output = OutputStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
         if tables is None:
-            texts = self._texts(list(prompt.messages), known, partial, self._end())
+            texts = self._texts(list(prompt.messages), known, draft, self._end())
         else:
-            dialogue = TableDialogue(tables, prompt, output, partial, room_tokens=room_tokens, ends_at=self._end())
-            texts = self._texts_of_rounds(dialogue, known, partial)
+            dialogue = TableDialogue(tables, prompt, output, draft, room_tokens=room_tokens, ends_at=self._end())
+            texts = self._texts_of_rounds(dialogue, known, draft)
         has_said = False
         try:
             async with aclosing(texts) as pieces:
@@ -216,22 +211,22 @@ class OpenAICompatibleGenerator:
                     has_said = True
                     if shown := output.feed(piece):
                         yield shown
-            if rest := output.close(is_cut=partial.cut_off):
+            if rest := output.close(is_cut=draft.cut_off):
                 yield rest
         except LoopingAnswer as loop:
-            partial.looped = True
+            draft.looped = True
             yield loop.finished + output.stop()
             return
-        if partial.has_machinery:
+        if draft.has_machinery:
             logger.warning("%s wrote what is no answer, such as a call or a thought; it was left out.", self.name)
         if output.gives_up:
             raise NoAnswer
         if not has_said:
-            what = "a call of a function" if partial.has_machinery else "nothing"
+            what = "a call of a function" if draft.has_machinery else "nothing"
             raise GenerationFailed(f"The model said {what} in place of an answer.")
 
     async def _texts_of_rounds(
-        self, dialogue: TableDialogue, known: Sequence[str], partial: PartialAnswer
+        self, dialogue: TableDialogue, known: Sequence[str], draft: AnswerDraft
     ) -> AsyncGenerator[str, None]:
         """What the model says in all rounds. A round that ends in calls is followed by another, which is told what the
         tables say; behind the last of them no function is offered. Time and tokens are those of one answer."""
@@ -242,7 +237,7 @@ class OpenAICompatibleGenerator:
             calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._client.refused else None
             said = ""
             try:
-                texts = self._texts(dialogue.messages, known, partial, dialogue.ends_at, spent, calls)
+                texts = self._texts(dialogue.messages, known, draft, dialogue.ends_at, spent, calls)
                 async with aclosing(texts) as pieces:
                     async for piece in pieces:
                         # What a model says before a call is a paragraph of its own.
@@ -256,16 +251,16 @@ class OpenAICompatibleGenerator:
                 offers = False
                 continue
             has_said = has_said or bool(said)
-            if calls and not partial.cut_off:
+            if calls and not draft.cut_off:
                 await dialogue.tell(said, calls)
-            elif calls is not None and not said and not partial.cut_off:
+            elif calls is not None and not said and not draft.cut_off:
                 # Older versions of Ollama lose the calls that they stream (ollama/ollama#9632).
                 logger.warning("%s said nothing, and is asked without functions.", self.name)
                 offers = False
             else:
                 return
-            assert partial.usage is not None
-            spent = partial.usage
+            assert draft.usage is not None
+            spent = draft.usage
 
     def _end(self) -> float:
         """When the writing has to be over, by the monotonic clock: time is left for checking."""
@@ -276,7 +271,7 @@ class OpenAICompatibleGenerator:
         self,
         messages: list[dict[str, Any]],
         known: Sequence[str],
-        partial: PartialAnswer,
+        draft: AnswerDraft,
         ends_at: float,
         spent: Usage = _NOTHING,
         calls: CallsOfRound | None = None,
@@ -285,7 +280,7 @@ class OpenAICompatibleGenerator:
         NoAnswer, at the end, when it does. The parameters are those of :meth:`_spoken`."""
         head = ""
         is_clear = False
-        async with aclosing(self._spoken(messages, known, partial, ends_at, spent, calls)) as pieces:
+        async with aclosing(self._spoken(messages, known, draft, ends_at, spent, calls)) as pieces:
             async for piece in pieces:
                 if is_clear:
                     yield piece
@@ -303,12 +298,12 @@ class OpenAICompatibleGenerator:
         self,
         messages: list[dict[str, Any]],
         known: Sequence[str],
-        partial: PartialAnswer,
+        draft: AnswerDraft,
         ends_at: float,
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str, None]:
-        """What the model says, without what is no answer, unless it stands in a text that is ``known``; ``partial``
+        """What the model says, without what is no answer, unless it stands in a text that is ``known``; ``draft``
         gets what it took, with what was ``spent`` before, and how it ended. Functions are offered when ``calls`` are to
         be gathered."""
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
@@ -316,7 +311,7 @@ class OpenAICompatibleGenerator:
         room_tokens = self._limits.context_tokens - prompt_tokens
         answer_tokens = min(self._limits.answer_tokens - spent.completion_tokens, room_tokens)
         if answer_tokens <= 0:
-            partial.cut_off = True
+            draft.cut_off = True
             return
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
@@ -326,23 +321,23 @@ class OpenAICompatibleGenerator:
         async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:
                 if delta.finish_reason == "content_filter":
-                    partial.filtered = True
+                    draft.filtered = True
                     raise GenerationFailed("The model server's content filter stopped the answer.")
-                partial.cut_off = partial.cut_off or delta.finish_reason == "length"
+                draft.cut_off = draft.cut_off or delta.finish_reason == "length"
                 if calls is not None:
                     calls.add(delta.calls)
                 if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                    partial.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
+                    draft.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
                     counted = True
                 elif not counted:
                     said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
                     reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
-                    partial.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
+                    draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
                 shown = machinery.feed(delta.text)
-                partial.has_machinery = partial.has_machinery or machinery.withheld
+                draft.has_machinery = draft.has_machinery or machinery.withheld
                 if len(shown) > characters_left:
                     # A server that heeds no max_tokens: the rest is not read.
-                    partial.cut_off = True
+                    draft.cut_off = True
                     yield shown[:characters_left]
                     return
                 characters_left -= len(shown)
@@ -350,7 +345,7 @@ class OpenAICompatibleGenerator:
                     yield shown
         if rest := machinery.close():
             yield rest
-        partial.has_machinery = partial.has_machinery or machinery.withheld
+        draft.has_machinery = draft.has_machinery or machinery.withheld
 
     def _usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False

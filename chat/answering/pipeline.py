@@ -5,42 +5,40 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from chat import conf
-from chat.answering.approved_answers import find_given
+from chat.answering.approved_answers import find_given, split_text
 from chat.answering.evidence import NEAR, Evidence, gather_evidence, nearest_unit
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.extractive import Quotation, quote
+from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
 from chat.answering.model_trial import uses_functions
-from chat.answering.sources import TablesOfQuestion, find_sources, find_tables, render_computed
+from chat.answering.sources import find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
-from chat.protocols import AnswerGenerator, PartialAnswer
+from chat.protocols import AnswerGenerator
 from chat.types import (
+    AnswerDraft,
     AnswerEvent,
     AnswerToken,
-    CheckedStatement,
     Choice,
     Completed,
     ContextSource,
     Failed,
     NearPlace,
-    Searched,
-    Usage,
     Verified,
     VerifiedCitation,
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.infrastructure.database import fetch, give_connections_back
+from retrieval.infrastructure.database import fetch
 from retrieval.models import Collection
 from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.search.spelling import suggest
@@ -78,7 +76,7 @@ def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
 # What a reader must know of how an answer came about: the notices beside it.
 
 
-def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
+def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
     """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
 
     Most sentences count as unsupported when more than half of those that could be measured are.
@@ -109,7 +107,7 @@ def gave_up_notice() -> str:
     return _("The language model found no answer in these passages. This one comes nearest to the question.")
 
 
-def fallback_notice(draft: PartialAnswer) -> str:
+def fallback_notice(draft: AnswerDraft) -> str:
     if draft.filtered:
         return _(
             "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
@@ -166,31 +164,23 @@ def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int
 MOST_PLACES = 3
 
 
-def refuse(
-    generator: str,
-    question: str,
-    sources: Sequence[ContextSource],
-    evidence: Evidence,
-    filters: SearchFilters,
-    notices: Sequence[str] = (),
-    usage: Usage | None = None,
-) -> Completed:
+def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
     """The documents do not answer: the passages that come near, and the question as it may have been meant."""
     try:
-        meant = suggest(question, CollectionVocabulary(filters.collections, filters.readers))
+        meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    near = put_in_place(_near_places(question, sources, evidence))
+    near = put_in_place(_near_places(draft.question, draft.sources, evidence))
     return Completed(
         text=_("The documents do not say this. Nearest passages:")
         if near
         else _("The documents do not answer this question."),
         citations=(),
         refused=True,
-        generator=generator,
-        notice=" ".join(notices),
-        usage=usage,
+        generator=draft.generator,
+        notice=" ".join(draft.notices),
+        usage=draft.usage,
         near=near,
         choices=tuple(Choice(other, other) for other in meant),
     )
@@ -215,249 +205,77 @@ async def answer(
     *,
     method: SearchMethod | None = None,
     history: Sequence[Turn] = (),
-    draft: PartialAnswer | None = None,
     subject: str = "",
     profile: NamedProfile | None = None,
     model: str = "",
     without_model: str = "",
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
-    comes again where a model has asked the tables: with their rows as further sources.
+    """The events of one answer: its AnswerDraft, AnswerTokens, then Completed; or Failed, at any point, as the last
+    one. The draft is kept up to date, for whoever stops in the middle.
 
     A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first: the
     trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
-    Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
-    the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
-    of either, without approved answers. ``model`` names the language model that writes; empty: the site's default, and
-    ``extractive`` quotes the documents. ``without_model`` is a sentence that says why no language model is asked;
-    empty: one may be.
+    Completed comes alone, and says so. ``subject`` is the visitor, for whom a search profile may be chosen; empty: the
+    one in force. ``profile`` is searched with in place of either, without approved answers. ``model`` names the
+    language model that writes; empty: the site's default, and ``extractive`` quotes the documents. ``without_model`` is
+    a sentence that says why no language model is asked; empty: one may be.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
     """
-    draft = draft if draft is not None else PartialAnswer()
-    if ended := await _refuse_instruction(question) or await in_thread(answer_greeting)(question, filters):
+    if ended := await in_thread(_answer_unsearched)(question, filters):
         yield ended
         return
     # A run measures what the search finds.
     if profile is None and (given := await in_thread(find_given)(question, filters, history)) is not None:
-        draft.generator = given.completed.generator
-        yield given.searched
-        for piece in given.split_text():
+        draft, approved = given
+        yield draft
+        for piece in split_text(approved.text):
             yield AnswerToken(piece)
-        yield given.completed
+        yield approved
         return
-    # Nor does one that was turned away before come back as something that was said.
-    if history:
-        history = await in_thread(_without_instructions)(history)
-    searched = await _search_or_fail(question, filters, method, history, subject, profile)
-    if isinstance(searched, Failed):
-        yield searched
-        return
-    writing = await _weigh(question, filters, history, draft, searched, model, without_model)
-    yield writing.searched
-    if not writing.is_answerable:
-        yield await _refuse(writing)
-        return
-    draft.generator = writing.writer
-    tables = await _find_tables(writing)
+    # What was turned away before does not come back as something that was said.
+    history = [turn for turn in history if not await in_thread(find_instruction)(turn.question)]
     try:
-        try:
-            async for piece in _written(writing, tables):
-                if tables is not None and tables.sources != writing.searched.sources:
-                    writing.searched = replace(writing.searched, sources=tables.sources)
-                    yield writing.searched
-                writing.pieces.append(piece)
-                yield AnswerToken(piece)
-        except GenerationFailed as error:
-            await _fall_back(writing, error)
-        except NoAnswer as error:
-            if writing.generator is None or not writing.evidence.is_answerable:
-                raise
-            await _fall_back(writing, error)
-    except NoAnswer:
-        yield await _refuse(writing)
+        draft = await in_thread(_search)(question, filters, method, history, subject, profile)
+    except (InvalidQuery, SearchUnavailable) as error:
+        if isinstance(error, SearchUnavailable):
+            logger.error("A question could not be searched: %s", error)
+        yield Failed(str(error))
         return
-    yield await _complete(writing)
+    evidence = await in_thread(_weigh)(draft, is_follow_up=bool(history))
+    generator = await in_thread(_choose_generator)(draft, model, without_model)
+    yield draft
+    if not _is_answerable(draft, evidence, generator):
+        yield await in_thread(refuse)(draft, evidence, filters)
+        return
+    try:
+        if generator is not None:
+            try:
+                async for event in _ask_model(generator, draft, filters, history):
+                    yield event
+                return
+            except (GenerationFailed, NoAnswer) as error:
+                if isinstance(error, NoAnswer) and not evidence.is_answerable:
+                    raise
+                _note_failure(draft, error)
+        completed = await in_thread(_quote)(draft, evidence)
+        if generator is None:
+            yield AnswerToken(completed.text)
+        yield completed
+    except NoAnswer:
+        yield await in_thread(refuse)(draft, evidence, filters)
 
 
-@dataclass(slots=True)
-class _Writing:
-    """One answer, from its search on. ``question`` is complete in itself. ``pieces`` is the text so far. Without a
-    ``generator`` the documents are quoted; ``quotation`` is what was.
-    """
-
-    question: str
-    filters: SearchFilters
-    history: Sequence[Turn]
-    draft: PartialAnswer
-    searched: Searched
-    evidence: Evidence
-    generator: AnswerGenerator | None
-    notices: list[str]
-    pieces: list[str] = field(default_factory=list)
-    quotation: Quotation | None = None
-
-    @property
-    def is_answerable(self) -> bool:
-        """Whether anybody writes. A model that may refuse is asked unless there is nothing to answer from."""
-        if self.searched.computed is not None or not self.searched.sources:
-            return self.searched.computed is not None
-        # Words alone say little of whether the sources answer: a model may find more in them.
-        asks_model = self.generator is not None and (self.generator.may_refuse or self.evidence.by_words)
-        return not self.evidence.is_hopeless if asks_model else self.evidence.is_answerable
-
-    @property
-    def writer(self) -> str:
-        """The name of who writes."""
-        return self.generator.name if self.generator is not None else EXTRACTIVE
-
-
-async def _refuse_instruction(question: str) -> Completed | None:
-    """The refusal of a question that reads like an instruction to the site; None for others."""
-    rule = await in_thread(instruction)(question)
+def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
+    """The refusal of a question that reads like an instruction to the site, or the answer to a greeting; None for
+    others."""
+    rule = find_instruction(question)
     if not rule:
-        return None
+        return answer_greeting(question, filters)
     INSTRUCTIONS.labels(rule=rule).inc()
     logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
     return Completed(text=instruction_refusal(), citations=(), refused=True, generator="")
-
-
-async def _search_or_fail(
-    question: str,
-    filters: SearchFilters,
-    method: SearchMethod | None,
-    history: Sequence[Turn],
-    subject: str,
-    profile: NamedProfile | None,
-) -> Searched | Failed:
-    try:
-        return await in_thread(_search)(question, filters, method, history, subject, profile)
-    except InvalidQuery as error:
-        return Failed(str(error))
-    except SearchUnavailable as error:
-        logger.error("A question could not be searched: %s", error)
-        return Failed(str(error))
-
-
-async def _weigh(
-    question: str,
-    filters: SearchFilters,
-    history: Sequence[Turn],
-    draft: PartialAnswer,
-    searched: Searched,
-    model: str,
-    without_model: str,
-) -> _Writing:
-    """What the sources hold on the question, how sure it is that they answer it, and who writes."""
-    reformulation = searched.trace.reformulation
-    if reformulation is not None and (history or reformulation.corrected):
-        # A follow-up as a model rewrote it, and a question as its spelling was put right.
-        question = searched.trace.best_query
-    evidence = await in_thread(gather_evidence)(searched.trace, searched.sources)
-    confidence = evidence.probability if searched.computed is None else searched.computed.confidence
-    searched = replace(searched, confidence=round(confidence, 4), evidence=evidence.features)
-    # A failed vector retriever is announced as such.
-    by_words = bool(searched.sources) and evidence.by_words and "vector" not in searched.trace.degraded
-    notices = [by_words_notice()] if by_words else []
-    if searched.trace.named_collections:
-        notices.append(await in_thread(named_collections_notice)(searched.trace.named_collections))
-    # What was computed over a table is right as it stands: no model retells it.
-    generator = None
-    if searched.computed is None:
-        try:
-            generator = await in_thread(conf.generator)(model)
-        except GenerationFailed as error:
-            MODEL_FAILURES.inc()
-            logger.warning("The documents are quoted: %s", error)
-            notices.append(fallback_notice(draft))
-    if without_model and generator is not None:
-        generator = None
-        notices.append(without_model)
-    return _Writing(question, filters, history, draft, searched, evidence, generator, notices)
-
-
-async def _refuse(writing: _Writing) -> Completed:
-    return await in_thread(refuse)(
-        writing.writer,
-        writing.question,
-        writing.searched.sources,
-        writing.evidence,
-        writing.filters,
-        writing.notices,
-        writing.draft.usage,
-    )
-
-
-async def _find_tables(writing: _Writing) -> TablesOfQuestion | None:
-    """The tables that the model may ask; None where none of the passages' tables may answer, nobody asks, or the model
-    was not seen to use functions rightly."""
-    if writing.generator is None:
-        return None
-    tables = await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
-    return tables if tables is not None and await in_thread(uses_functions)(writing.generator.name) else None
-
-
-async def _fall_back(writing: _Writing, error: GenerationFailed | NoAnswer) -> None:
-    """The whole answer by the extractive answerer, in place of what the model wrote. Raises: NoAnswer."""
-    if isinstance(error, AnswerWithheld):
-        MODEL_WITHHELD.labels(reason=error.reason).inc()
-        writing.draft.withheld = error.reason
-    MODEL_FAILURES.inc()
-    gave_up = isinstance(error, NoAnswer)
-    reason = "it found no answer in them" if gave_up else error
-    logger.warning("%s failed, the documents are quoted instead: %s", writing.writer, reason)
-    writing.generator = None
-    writing.notices.insert(0, gave_up_notice() if gave_up else fallback_notice(writing.draft))
-    writing.pieces = [piece async for piece in _written(writing)]
-
-
-async def _complete(writing: _Writing) -> Completed:
-    """The answer as it was written, its citations verified and its sentences checked."""
-    searched = writing.searched
-    text = "".join(writing.pieces).strip()
-    statements: tuple[CheckedStatement, ...] = ()
-    if writing.quotation is not None:
-        # What is quoted stands in the documents word for word: there is nothing to verify.
-        citations = writing.quotation.citations
-    else:
-        verified = await in_thread(verify)(text, searched.sources, by_sentence=writing.generator is not None)
-        citations = verified.citations
-        # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
-        statements = () if writing.generator is None else verified.statements
-        if writing.generator is not None:
-            writing.notices += doubts_of(verified, writing.draft)
-    return Completed(
-        text=text,
-        citations=await in_thread(put_in_place)(citations),
-        refused=False,
-        generator=writing.writer,
-        notice=" ".join(writing.notices),
-        statements=statements,
-        usage=writing.draft.usage,
-    )
-
-
-def instruction(question: str) -> str:
-    """The rule by which a question reads like an instruction to the site; empty for others."""
-    return find_instruction(question)
-
-
-async def _written(writing: _Writing, tables: TablesOfQuestion | None = None) -> AsyncIterator[str]:
-    question, searched = writing.question, writing.searched
-    if writing.generator is not None:
-        pieces = writing.generator.compose(question, searched.sources, writing.history, writing.draft, tables)
-        async for piece in pieces:
-            yield piece
-    elif searched.computed is not None:
-        yield render_computed(searched.computed, searched.sources, detect_language(question))
-    else:
-        writing.quotation = await in_thread(quote)(question, searched.sources, writing.evidence)
-        yield writing.quotation.text
-
-
-def _without_instructions(history: Sequence[Turn]) -> tuple[Turn, ...]:
-    return tuple(turn for turn in history if not instruction(turn.question))
 
 
 def _search(
@@ -467,10 +285,107 @@ def _search(
     history: Sequence[Turn],
     subject: str,
     profile: NamedProfile | None,
-) -> Searched:
-    try:
-        used = profile if profile is not None else profile_for(subject)
-        return find_sources(question, filters, method, history, used)
-    finally:
-        # This thread belongs to a pool: what it leaves open stays open.
-        give_connections_back()
+) -> AnswerDraft:
+    used = profile if profile is not None else profile_for(subject)
+    return find_sources(question, filters, method, history, used)
+
+
+def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
+    """What the sources hold on the question; notes in the draft how sure it is that they answer it."""
+    reformulation = draft.trace.reformulation
+    if reformulation is not None and (is_follow_up or reformulation.corrected):
+        # A follow-up as a model rewrote it, and a question as its spelling was put right.
+        draft.question = draft.trace.best_query
+    evidence = gather_evidence(draft.trace, draft.sources)
+    confidence = evidence.probability if draft.computed is None else draft.computed.confidence
+    draft.confidence, draft.evidence = round(confidence, 4), evidence.features
+    # A failed vector retriever is announced as such.
+    if draft.sources and evidence.by_words and "vector" not in draft.trace.degraded:
+        draft.notices.append(by_words_notice())
+    if draft.trace.named_collections:
+        draft.notices.append(named_collections_notice(draft.trace.named_collections))
+    return evidence
+
+
+def _choose_generator(draft: AnswerDraft, model: str, without_model: str) -> AnswerGenerator | None:
+    """Who writes; notes it in the draft. None where the documents are quoted."""
+    generator = None
+    # What was computed over a table is right as it stands: no model retells it.
+    if draft.computed is None:
+        try:
+            generator = conf.generator(model)
+        except GenerationFailed as error:
+            MODEL_FAILURES.inc()
+            logger.warning("The documents are quoted: %s", error)
+            draft.notices.append(fallback_notice(draft))
+    if without_model and generator is not None:
+        generator = None
+        draft.notices.append(without_model)
+    draft.generator = generator.name if generator is not None else EXTRACTIVE
+    return generator
+
+
+def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: AnswerGenerator | None) -> bool:
+    """Whether anybody writes. A model that may refuse is asked unless there is nothing to answer from."""
+    if draft.computed is not None or not draft.sources:
+        return draft.computed is not None
+    # Words alone say little of whether the sources answer: a model may find more in them.
+    asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
+    return not evidence.is_hopeless if asks_model else evidence.is_answerable
+
+
+async def _ask_model(
+    generator: AnswerGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
+) -> AsyncGenerator[AnswerEvent, None]:
+    """What the model writes, and the whole, its sentences checked. Raises: NoAnswer, GenerationFailed."""
+    tables = await in_thread(find_tables)(draft.question, filters, draft.sources)
+    # Tables are offered to those models alone that were seen to use functions rightly.
+    if tables is not None and not await in_thread(uses_functions)(generator.name):
+        tables = None
+    pieces = []
+    async for piece in generator.compose(draft, history, tables):
+        if tables is not None and tables.sources != draft.sources:
+            draft.sources = tables.sources
+            yield draft
+        pieces.append(piece)
+        yield AnswerToken(piece)
+    text = "".join(pieces).strip()
+    verified = await in_thread(verify)(text, draft.sources, by_sentence=True)
+    draft.notices += doubts_of(verified, draft)
+    yield await in_thread(_complete)(draft, text, verified)
+
+
+def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> None:
+    """The documents are quoted in place of what the model wrote: the log, the metrics and the reader are told."""
+    if isinstance(error, AnswerWithheld):
+        MODEL_WITHHELD.labels(reason=error.reason).inc()
+        draft.withheld = error.reason
+    MODEL_FAILURES.inc()
+    gave_up = isinstance(error, NoAnswer)
+    reason = "it found no answer in them" if gave_up else error
+    logger.warning("%s failed, the documents are quoted instead: %s", draft.generator, reason)
+    draft.generator = EXTRACTIVE
+    draft.notices.insert(0, gave_up_notice() if gave_up else fallback_notice(draft))
+
+
+def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
+    """The answer in the documents' words, or computed over a table's rows. Raises: NoAnswer."""
+    if draft.computed is None:
+        # What is quoted stands in the documents word for word: there is nothing to verify.
+        quotation = quote(draft.question, draft.sources, evidence)
+        return _complete(draft, quotation.text.strip(), Verified(quotation.citations))
+    text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
+    # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
+    return _complete(draft, text, Verified(verify(text, draft.sources).citations))
+
+
+def _complete(draft: AnswerDraft, text: str, verified: Verified) -> Completed:
+    return Completed(
+        text=text,
+        citations=put_in_place(verified.citations),
+        refused=False,
+        generator=draft.generator,
+        notice=" ".join(draft.notices),
+        statements=verified.statements,
+        usage=draft.usage,
+    )

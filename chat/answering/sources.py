@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 from chat.answering.citations import quoted
 from chat.answering.computed_text import MOST_ROWS, fill_in_markers, render_result
 from chat.answering.threads import in_thread
 from chat.exceptions import TablesUnavailable
-from chat.types import Asked, ContextSource, Searched
+from chat.types import AnswerDraft, Asked, ContextSource
 from retrieval.infrastructure.database import statements_within
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of
@@ -105,9 +105,6 @@ class TablesOfQuestion:
         except DatabaseError as error:
             logger.warning("No table was computed for the language model: %s", error)
             raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
-        finally:
-            # This thread belongs to a pool: what it leaves open stays open.
-            connection.close_if_unusable_or_obsolete()
         text = f"{quoted(result.caption)}\n{render_computed(result, self.sources, self._language)}"
         return Asked(text, rows_behind(result, self.sources), result.document_id)
 
@@ -121,8 +118,6 @@ def find_tables(question: str, filters: SearchFilters, sources: Sequence[Context
     except DatabaseError as error:
         logger.warning("The language model is offered no tables: %s", error)
         return None
-    finally:
-        connection.close_if_unusable_or_obsolete()
     if not tables:
         return None
     names = [f"{caption}: {', '.join(columns)}"[:LONGEST_NAME] for caption, columns in tables]
@@ -135,7 +130,7 @@ def find_sources(
     method: SearchMethod | None,
     history: Sequence[Turn],
     profile: NamedProfile,
-) -> Searched:
+) -> AnswerDraft:
     """What is found, from one server."""
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
@@ -154,4 +149,4 @@ def find_sources(
         computed = answer_from_tables(searched, filters, found, detect_language(searched))
     if computed is not None:
         sources = cite_rows(computed, sources)
-    return Searched(sources, context, result.trace, profile_version=profile.version_id, computed=computed)
+    return AnswerDraft(question, sources, context, result.trace, profile_version=profile.version_id, computed=computed)

@@ -18,7 +18,7 @@ from chat.answering.support import (
     SupportScorer,
 )
 from chat.answering.units import quotable_units
-from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
+from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval.infrastructure.tracing import span
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
@@ -203,9 +203,7 @@ def _checked(
         support=value,
         supported=None if value is None else support.supported,
         reasons=tuple(map(str, reasons)) if value is not None else (),
-        best_marker=match.passage.marker if match else None,
-        best_start=match.sentence.start if match else None,
-        best_end=match.sentence.end if match else None,
+        best=BestPlace(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
         verbatim=support.features is None and support.supported,
     )
 

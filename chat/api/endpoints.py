@@ -37,6 +37,7 @@ from chat.api.serializers import (
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
 from chat.conversations.sharing import share, stop_sharing
+from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation, Feedback
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, readers, saving, streams
@@ -191,7 +192,7 @@ def begin_answer(
             anew=anew,
             history=history,
         )
-    except asking.InvalidQuestion as error:
+    except InvalidQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 
 
@@ -206,7 +207,7 @@ def finish_answer(answer: Answer, user: Any) -> Answer:
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()
-    last = async_to_sync(streams.finish)(answer.pk, answer)
+    last = async_to_sync(streams.finish)(answer.pk)
     if last.payload.get("code") == saving.DISK_FULL:
         raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()

@@ -14,8 +14,8 @@ from rest_framework.request import Request
 
 from chat.api.base import session_behind
 from chat.conversations import rights
-from chat.models import Answer
-from chat.streaming import payloads, readers, sse, streams
+from chat.models import Answer, StreamedEvent
+from chat.streaming import payloads, readers, sse
 from retrieval.api.callers import caller_of
 
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
@@ -43,7 +43,7 @@ async def answer_events(
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    following = readers.follow(answer.pk, user, after, session_key=session_key, asked=answer, caller=caller)
+    following = readers.follow(answer.pk, user, after, session_key=session_key, caller=caller)
     async with aclosing(following) as events:
         async for event in events:
             yield encode(event)
@@ -54,11 +54,11 @@ async def give_back_connection() -> None:
     await sync_to_async(connections.close_all)()
 
 
-def encode(event: streams.StreamEvent) -> bytes:
+def encode(event: StreamedEvent) -> bytes:
     if event.name == "ping":
         return sse.comment("ping")
     payload = with_answer(event.payload) if event.name == "completed" else event.payload
-    return sse.encode(json.dumps(payload), event=event.name, event_id=event.id)
+    return sse.encode(json.dumps(payload), event=event.name, event_id=event.event_id)
 
 
 def answer_as_json(answer: Answer) -> dict[str, Any]:

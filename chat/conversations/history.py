@@ -87,8 +87,6 @@ def _searched_collections(answer: Answer) -> frozenset[int]:
 
 def _answers_before(answer: Answer) -> list[Answer]:
     """Newest first; in a branch also those before the question that was edited."""
-    if answer.is_first:
-        return []
     found: list[Answer] = []
     at: Answer | None = answer
     while at is not None and len(found) < REMEMBERED_TURNS:

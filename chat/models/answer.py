@@ -113,9 +113,6 @@ class Answer(Leased):
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
     completed_at = models.DateTimeField(_("answered"), null=True, blank=True)
 
-    # Of one that was just asked in a conversation of its own: there are none before it.
-    is_first = False
-
     class Meta:
         ordering = ["created_at"]
         verbose_name = _("answer")
@@ -203,7 +200,10 @@ class Citation(models.Model):
 
 
 class StreamedEvent(models.Model):
-    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the line can go on."""
+    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the line can go on.
+
+    Pings, and what is said for one reader alone, are never stored: they have no ``sequence``.
+    """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="events")
     attempt = models.PositiveSmallIntegerField()
@@ -216,7 +216,16 @@ class StreamedEvent(models.Model):
         constraints = [models.UniqueConstraint(fields=["answer", "attempt", "sequence"], name="one_event_per_number")]
 
     def __str__(self) -> str:
-        return f"{self.attempt}-{self.sequence} {self.name}"
+        return f"{self.event_id} {self.name}"
+
+    @property
+    def event_id(self) -> str:
+        """ "attempt-sequence", both from 1; empty for what is not stored."""
+        return f"{self.attempt}-{self.sequence}" if self.sequence else ""
+
+    @property
+    def is_last(self) -> bool:
+        return self.name in ("completed", "failed")
 
 
 class Feedback(models.Model):

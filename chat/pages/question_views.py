@@ -23,6 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retar
 from chat.budgets import QuestionThrottle
 from chat.conf import choosable_models
 from chat.conversations import rights
+from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.page_views import (
@@ -86,9 +87,9 @@ async def _events(
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
                 # In a thread: a whole answer is rendered there, for which other streams must not wait.
-                yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.id)
+                yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
-            yield page.show(event.name, event.payload, event.id)
+            yield page.show(event.name, event.payload, event.event_id)
     yield sse.encode("", event="done")
 
 
@@ -193,13 +194,13 @@ def ask(request: HttpRequest) -> HttpResponse:
             model=request.POST.get("model", ""),
             anew=bool(request.POST.get("anew")),
         )
-    except asking.InvalidQuestion as error:
+    except InvalidQuestion as error:
         return _refuse(request, str(error), named)
-    except asking.SiteBusy as error:
+    except SiteBusy as error:
         response = _refuse(request, str(error), named, status=503)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response
-    except asking.BudgetSpent as error:
+    except BudgetSpent as error:
         response = _refuse(request, str(error), named, status=429)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response

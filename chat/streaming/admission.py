@@ -37,7 +37,7 @@ class QueueFull(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class _Place:
     """A place: reserved until ``until``, or of an answer that waits, or, with ``begun_at``, of one that is written.
     ``wake`` is called, from any thread, when others have left.
     """
@@ -55,8 +55,8 @@ class Admission:
         self.processes = 1
         self._clock = clock
         self._lock = threading.Lock()
-        self._reserved: dict[UUID, Ticket] = {}
-        self._joined: dict[UUID, Ticket] = {}
+        self._reserved: dict[UUID, _Place] = {}
+        self._joined: dict[UUID, _Place] = {}
         self._mean_seconds = FIRST_GUESS_SECONDS
 
     @property
@@ -82,7 +82,7 @@ class Admission:
                 raise QueueFull(self._seconds_for((ahead - self.at_once + 1) / self.at_once))
             if caller and places[caller] >= most_of_caller:
                 raise QueueFull(self._seconds_for(1), of_caller=True)
-            self._reserved[answer_id] = Ticket(caller, now + RESERVED_SECONDS)
+            self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
         """The question was not taken after all, or its answer needs no place."""
@@ -94,7 +94,7 @@ class Admission:
         one that reserved none, or too long ago, or in another process."""
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
-            self._joined[answer_id] = Ticket(reserved.caller if reserved else caller, wake=wake)
+            self._joined[answer_id] = _Place(reserved.caller if reserved else caller, wake=wake)
             self._count()
 
     def place(self, answer_id: UUID) -> int:

@@ -10,8 +10,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -34,7 +33,6 @@ from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
 RULES_VERSION = 7
-STREAMED_CHARACTERS = 120
 _COPIED = (
     *("text", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "statements", "profile_version_id", "sources"),
@@ -46,19 +44,6 @@ _OF_TODAY = re.compile(
     r"|(?:dit|volgend|vorig|afgelopen) (?:jaar|kwartaal)|laatste|nog)\b",
     re.IGNORECASE,
 )
-_WHITE_SPACE_AFTER = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
-
-
-@dataclass(frozen=True, slots=True)
-class CachedAnswer:
-    """An earlier answer that serves again, and its citations in their order."""
-
-    original: Answer
-    citations: tuple[Citation, ...]
-
-    def split_text(self) -> Iterator[str]:
-        """The text as it is streamed; a marker, which holds no white space, is never split."""
-        return (match.group() for match in _WHITE_SPACE_AFTER.finditer(self.original.text))
 
 
 def build_key(
@@ -118,7 +103,7 @@ def build_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find(key: str) -> CachedAnswer | None:
+def find(key: str) -> Answer | None:
     """The newest answer that may serve for this key; None without one.
 
     Only a complete answer without a notice, with all retrievers of the search, that is not too old, and that nobody who
@@ -127,7 +112,7 @@ def find(key: str) -> CachedAnswer | None:
     if not key:
         return None
     unhelpful_again = Feedback.objects.filter(answer__repeats=OuterRef("pk"), helpful=False)
-    original = (
+    return (
         Answer.objects.filter(
             cache_key=key,
             status=Answer.Status.COMPLETED,
@@ -139,14 +124,12 @@ def find(key: str) -> CachedAnswer | None:
         .exclude(feedback__helpful=False)
         .exclude(Exists(unhelpful_again))
         .order_by("-completed_at")
+        .prefetch_related("citations")
         .first()
     )
-    return CachedAnswer(original, tuple(original.citations.all())) if original is not None else None
 
 
-def look_up(
-    answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str
-) -> tuple[str, CachedAnswer | None]:
+def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
     """The key of an answer that is to be written, and the earlier one that serves in its place, if there is one.
 
     Raises: SearchUnavailable.
@@ -156,17 +139,16 @@ def look_up(
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None
-    cached = find(key)
-    ANSWER_CACHE.labels(outcome="hit" if cached else "miss").inc()
-    return key, cached
+    earlier = find(key)
+    ANSWER_CACHE.labels(outcome="hit" if earlier else "miss").inc()
+    return key, earlier
 
 
-def copy_to(answer: Answer, cached: CachedAnswer) -> list[Citation]:
+def copy_to(answer: Answer, original: Answer) -> list[Citation]:
     """The rows, not yet saved, of the citations; fills in the rest of ``answer`` from its original.
 
     What the original took, in tokens and cost, was paid once, and stays there.
     """
-    original = cached.original
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
@@ -174,7 +156,9 @@ def copy_to(answer: Answer, cached: CachedAnswer) -> list[Citation]:
     # Whoever asked first may have deleted it since.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
-    return [Citation(answer=answer, **{name: getattr(cited, name) for name in fields}) for cited in cached.citations]
+    return [
+        Citation(answer=answer, **{name: getattr(cited, name) for name in fields}) for cited in original.citations.all()
+    ]
 
 
 def _normalized(question: str) -> str:

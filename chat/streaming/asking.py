@@ -31,17 +31,6 @@ from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"
 
-__all__ = [
-    "BudgetSpent",
-    "InvalidQuestion",
-    "SiteBusy",
-    "answers_readable_by",
-    "begin",
-    "checked",
-    "filters_of",
-    "visitor_of",
-]
-
 
 def visitor_of(request: HttpRequest) -> str:
     """An id for the browser of someone who is not signed in, kept in the session."""
@@ -115,7 +104,7 @@ def begin(
                 key=limits.key if limits else "",
                 model=model or (edits.conversation.model if edits else ""),
             )
-        answer = Answer.objects.create(
+        return Answer.objects.create(
             id=answer_id,
             conversation=conversation,
             question=question,
@@ -127,8 +116,6 @@ def begin(
             asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
             history=None if history is None else [asdict(turn) for turn in history],
         )
-        answer.is_first = conversation_id is None and edits is None
-        return answer
 
 
 def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of
@@ -11,53 +10,46 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.injection import is_instructed
 from chat.models import Answer, Citation
 from chat.types import read_trace
+from retrieval.dataclass_json import to_json
 
 if TYPE_CHECKING:
-    from chat.types import (
-        Approval,
-        CheckedStatement,
-        Choice,
-        Completed,
-        ContextSource,
-        NearPlace,
-        Searched,
-        Usage,
-        VerifiedCitation,
-    )
+    from chat.types import AnswerDraft, Approval, Completed, ContextSource, NearPlace, VerifiedCitation
     from retrieval.search.trace import SearchTrace
-    from retrieval.types import Passage, Reformulation
+    from retrieval.types import Passage
 
-
+# What the row of an answer and the event `searched` call the same.
+_SEARCHED = ("sources", "search_method", "degraded", "completed_question", "joined_question", "confidence")
 # What a verified citation, its row and its JSON call the same.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
-def searched(event: Searched) -> dict[str, Any]:
+def searched(draft: AnswerDraft) -> dict[str, Any]:
+    trace = draft.trace
     return {
-        "sources": [source(found) for found in event.sources],
-        "search_method": event.trace.search_method,
-        "query_class": event.trace.query_class.value,
-        "degraded": list(event.trace.degraded),
-        "reformulation": _reformulation(event.trace.reformulation),
-        "completed_question": completed_question(event.trace),
-        "joined_question": event.trace.joined_query,
-        "confidence": event.confidence,
+        "sources": [source(found) for found in draft.sources],
+        "search_method": trace.search_method,
+        "degraded": list(trace.degraded),
+        "completed_question": completed_question(trace),
+        "joined_question": trace.joined_query,
+        "confidence": draft.confidence,
+        **_of_trace(trace),
     }
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
     """As `searched`, of an answer that was saved."""
-    trace = read_trace(answer.trace)
+    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
+
+
+def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
+    """The class of the question, and what was searched in its place; None when that was the question itself."""
+    done = trace.reformulation if trace is not None else None
     return {
-        "sources": answer.sources,
-        "search_method": answer.search_method,
-        "query_class": trace.query_class.value if trace else "",
-        "degraded": answer.degraded,
-        "reformulation": _reformulation(trace.reformulation if trace else None),
-        "completed_question": answer.completed_question,
-        "joined_question": answer.joined_question,
-        "confidence": answer.confidence,
+        "query_class": trace.query_class.value if trace is not None else "",
+        "reformulation": {"query": done.query, "reason": done.reason, "by": done.by}
+        if done is not None and done.changed
+        else None,
     }
 
 
@@ -68,9 +60,26 @@ def completed_question(trace: SearchTrace) -> str:
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
-def _reformulation(done: Reformulation | None) -> dict[str, str] | None:
-    """What was searched in place of the question; None when that was the question itself."""
-    return {"query": done.query, "reason": done.reason, "by": done.by} if done is not None and done.changed else None
+def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
+    """Write into the row what was found."""
+    found = searched(draft)
+    for name in _SEARCHED:
+        setattr(answer, name, found[name])
+    answer.profile_version_id = draft.profile_version
+
+
+def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
+    """Write into the row what was answered; returns the rows, not yet saved, of its citations."""
+    for name in ("text", "refused", "generator", "notice"):
+        setattr(answer, name, getattr(outcome, name))
+    answer.near = [near_place(place) for place in outcome.near]
+    answer.choices = to_json(outcome.choices)
+    answer.statements = to_json(outcome.statements)
+    answer.usage = to_json(outcome.usage) or {}
+    answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
+    answer.prompt_version = draft.prompt_version if draft is not None else None
+    answer.computed = _computed(draft, outcome)
+    return [_citation(answer, cited) for cited in outcome.citations]
 
 
 def source(found: ContextSource) -> dict[str, Any]:
@@ -100,21 +109,6 @@ def document(passage: Passage) -> dict[str, Any]:
     }
 
 
-def statement(checked: CheckedStatement) -> dict[str, Any]:
-    return {
-        "start": checked.start,
-        "end": checked.end,
-        "markers": list(checked.markers),
-        "support": checked.support,
-        "supported": checked.supported,
-        "verbatim": checked.verbatim,
-        "reasons": list(checked.reasons),
-        "best": None
-        if checked.best_marker is None
-        else {"marker": checked.best_marker, "start": checked.best_start, "end": checked.best_end},
-    }
-
-
 def near_place(place: NearPlace) -> dict[str, Any]:
     return {
         "collection": place.passage.collection_name,
@@ -129,16 +123,12 @@ def near_place(place: NearPlace) -> dict[str, Any]:
     }
 
 
-def choice(offered: Choice) -> dict[str, str]:
-    return asdict(offered)
-
-
-def computed(event: Searched | None, outcome: Completed) -> dict[str, Any] | None:
+def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
     """What was computed over a table, of an answer that states it; None where no value is stated.
 
     A model writes sentences of its own about what was computed: they are checked like its others.
     """
-    result = event.computed if event is not None else None
+    result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
     return {
@@ -155,12 +145,7 @@ def computed(event: Searched | None, outcome: Completed) -> dict[str, Any] | Non
     }
 
 
-def usage(consumed: Usage | None) -> dict[str, Any]:
-    return asdict(consumed) if consumed is not None else {}
-
-
-def citation(answer: Answer, cited: VerifiedCitation) -> Citation:
-    """The row, not yet saved, of a citation."""
+def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     passage = cited.passage
     own = {name: getattr(cited, name) for name in (*_MARKER, *_QUOTE)}
     place = {name: getattr(passage, name) for name in ("chunk_id", "document_id", "document_title", "section", "page")}
@@ -203,7 +188,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "joined_question": answer.joined_question,
         "usage": answer.usage,
         **({"computed": answer.computed} if answer.computed else {}),
-        "approved": approval(approval_of(answer.approved)),
+        "approved": _approval(approval_of(answer.approved)),
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
         "repeated_from": answer.repeats.completed_at.isoformat()
         if answer.repeats and answer.repeats.completed_at
@@ -211,7 +196,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
     }
 
 
-def approval(of: Approval | None) -> dict[str, str] | None:
+def _approval(of: Approval | None) -> dict[str, str] | None:
     """Who approved an answer, and when; None for any other answer."""
     return None if of is None else {"by": of.by, "on": of.on.isoformat()}
 

@@ -15,13 +15,13 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.crypto import constant_time_compare
 from django.utils.module_loading import import_string
 
+from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import behind_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
-from chat.streaming.runs import RUNS, in_database
-from chat.streaming.streams import StreamEvent
+from chat.streaming.writing import RUNS
 from retrieval.key_limits import KeyLimits, limits_of, set_limits
 
 # A right that is lost ends a stream after this long, and a little.
@@ -40,22 +40,17 @@ async def follow(
     *,
     session_key: str = "",
     may_return: bool = True,
-    asked: Answer | None = None,
     caller: str = "",
-) -> AsyncGenerator[StreamEvent, None]:
+) -> AsyncGenerator[StreamedEvent, None]:
     """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence.
 
-    Whoever came with a key reads while the key is good, and within a session while it lasts. ``asked`` is the answer
-    for who has just asked for it.
+    Whoever came with a key reads while the key is good, and within a session while it lasts.
     """
     reader = _Reader(answer_id, user, session_key)
-    # Of an answer that begins a conversation, there is nothing yet that could rest on anything.
-    if asked is not None and asked.is_first:
-        reader.begin(asked)
-    elif not await in_database(reader.may_begin)():
+    if not await in_database(reader.may_begin)():
         yield _withheld()
         return
-    events = streams.follow(answer_id, after, may_return=may_return, asked=asked, caller=caller)
+    events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
     checked_at = time.monotonic()
     try:
         while True:
@@ -77,9 +72,11 @@ async def follow(
             if event is None:
                 return
             if event.name == "searched":
-                may_read = await in_database(reader.searched)(event.payload["sources"])
+                may_read = await in_database(reader.may_read)(event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
-                may_read = await in_database(reader.may_begin)(event.saved)
+                # The last event has the answer as it is saved, where this process wrote it.
+                is_saved = event.name == "completed" and event.answer.is_finished
+                may_read = await in_database(reader.may_begin)(event.answer if is_saved else None)
             else:
                 may_read = True
             yield event if may_read else _withheld()
@@ -89,7 +86,7 @@ async def follow(
         await events.aclose()
 
 
-async def _next_of(events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
+async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
     return await anext(events, None)
 
 
@@ -100,7 +97,7 @@ def may_still_read(answer: Answer, user: Any) -> bool:
 
 
 class _Reader:
-    """A user on the way through one stream. Its methods read the database."""
+    """A reader's state while one stream is open. Its methods read the database."""
 
     def __init__(self, answer_id: uuid.UUID, user: Any, session_key: str) -> None:
         self._answer_id = answer_id
@@ -113,11 +110,6 @@ class _Reader:
         # Who comes back in the middle does not hear what was searched, which may not be stored yet either.
         self.knows_sources = False
 
-    def begin(self, answer: Answer) -> None:
-        # A visitor was found by the cookie, which a stream cannot lose.
-        owner = answer.conversation.owner_id
-        self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
-
     def may_begin(self, saved: Answer | None = None) -> bool:
         """Whether what is known of the answer by now, or as it was just ``saved``, may be read. The stream reports one
         that is gone."""
@@ -126,23 +118,22 @@ class _Reader:
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            self.begin(answer)
+            # A visitor was found by the cookie, which a stream cannot lose.
+            owner = answer.conversation.owner_id
+            self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
             answer = saved
         self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
-            return self._may_read(answer.quoted_places, fresh=True)
+            return self.may_read(answer.quoted_places, fresh=True)
         collections, documents = behind_earlier(answer)
         self._behind |= collections
         self._documents |= documents
         payload = _searched(answer)
-        return self._may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
+        return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
-    def searched(self, sources: list[dict[str, Any]]) -> bool:
+    def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
         """Whether the reader may read these sources and all that came before."""
-        return self._may_read(sources)
-
-    def _may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
         quoted = rights.documents_of(sources)
         self._documents |= quoted
         places = rights.places_of(self._documents)
@@ -209,5 +200,5 @@ def _is_session_of(user: Any, session_key: str) -> bool:
     return is_theirs and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
-def _withheld() -> StreamEvent:
-    return StreamEvent("", "failed", {"message": rights.withheld_message(), "withheld": True})
+def _withheld() -> StreamedEvent:
+    return streams.passing("failed", message=rights.withheld_message(), withheld=True)

@@ -6,9 +6,9 @@ Answers that no process writes any more are closed here too, and the events of o
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, transaction
@@ -23,18 +23,16 @@ from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
-from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
-from chat.streaming.runs import Run, store
 from chat.types import (
     READ_FOR_PREVIEW,
+    AnswerDraft,
     AnswerTrace,
     Completed,
     Failed,
     KnownPassage,
     PromptTrace,
-    Searched,
     fields_of,
     preview_of,
 )
@@ -45,6 +43,9 @@ from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.jobs import sweeping
 from retrieval.models.webhook import Webhook, announce
 
+if TYPE_CHECKING:
+    from chat.streaming.writing import Run
+
 logger = logging.getLogger(__name__)
 
 # Of the event `failed`, when there was no room to save the answer.
@@ -54,39 +55,50 @@ NEVER_BEGUN_AFTER = timedelta(minutes=10)
 EVENTS_KEPT = timedelta(days=1)
 
 
-def save(run: Run) -> tuple[str, dict[str, Any]]:
-    """Save the outcome behind the events that were published before it; returns the name and payload of the last.
+def store(events: Sequence[StreamedEvent]) -> None:
+    """Write events that may have been written before: the last regular round can still be under way at the end."""
+    StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
-    Saving twice saves once, and returns the same. The name is `lost` when the lease went to another process, or the
+
+def text_of(events: Iterable[StreamedEvent]) -> str:
+    """What these events say of the answer's text."""
+    return "".join(event.payload["text"] for event in events if event.name == "token")
+
+
+def save(run: Run) -> StreamedEvent:
+    """Save the outcome behind the events that were published before it; returns the last event, with the answer as it
+    is saved.
+
+    Saving twice saves once, and returns the same. The event is `lost` when the lease went to another process, or the
     answer was closed: then nothing is saved, and the database has the truth.
     """
-    outcome = run.outcome
+    outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
             # Saved already, by an attempt whose word of success was lost; or taken over by another process.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
-            return (known.name, known.payload) if known else ("lost", {})
+            return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.completed_at = timezone.now()
         answer.lease = None
+        is_approved = isinstance(outcome, Completed) and outcome.approval is not None
         # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
         # place of its original when that is deleted, and what was thought of it with it.
         # An approved answer is looked up each time: it may expire.
-        is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        answer.cache_key = run.cache_key if run.searched and not is_approved else ""
+        answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
-        if run.searched is not None:
-            _searched(answer, run.searched, run.draft)
+        if draft is not None:
+            payloads.fill_in_search(answer, draft)
+            answer.trace = _explained(draft)
         match outcome:
             case Failed():
                 answer.status = Answer.Status.FAILED
                 answer.error = outcome.message
             case Completed():
                 answer.status = Answer.Status.STOPPED if run.is_partial else Answer.Status.COMPLETED
-                citations = _completed(answer, outcome, run.draft)
-                answer.computed = payloads.computed(run.searched, outcome)
-            case answer_cache.CachedAnswer():
+                citations = payloads.fill_in_outcome(answer, draft, outcome)
+            case Answer():
                 answer.status = Answer.Status.COMPLETED
                 citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
@@ -96,21 +108,20 @@ def save(run: Run) -> tuple[str, dict[str, Any]]:
             asker = answer.conversation.owner or AnonymousUser()
             answer.narrowing_key = rights.offers_key(answer.source_collections, asker)
         answer.save()
-        name = "failed" if isinstance(outcome, Failed) else "completed"
-        payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
-        last = StreamedEvent(
-            answer=answer, attempt=answer.attempts, sequence=len(run.events) + 1, name=name, payload=payload
-        )
-        store([*run.rows(len(run.events)), last])
-        if answer.status == Answer.Status.COMPLETED and answer.refused and not is_approved:
-            collection = answer.collection
-            gap = {"answer": str(answer.pk), "question": answer.question}
-            announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
+        is_failed = answer.status == Answer.Status.FAILED
+        last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
+        if not is_failed:
+            last.payload = payloads.completed(answer, citations)
+        last.answer = answer
+        store([*run.events[run.stored :], last])
         if answer.status == Answer.Status.COMPLETED:
+            if answer.refused and not is_approved:
+                collection = answer.collection
+                gap = {"answer": str(answer.pk), "question": answer.question}
+                announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count(answer)
-    run.saved = answer
-    return name, payload
+    return last
 
 
 def broken_message() -> str:
@@ -124,12 +135,12 @@ def unsaved(error: Exception) -> dict[str, Any]:
     return {"message": broken_message()}
 
 
-def give_up(run: Run, message: str) -> None:
+def give_up(answer: Answer, message: str) -> None:
     """Mark an answer that could not be saved as failed, which takes less room; else the schedule does it later."""
     try:
-        run.answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
+        answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
     except DatabaseError:
-        logger.exception("Answer %s stays open until the schedule closes it.", run.answer.pk)
+        logger.exception("Answer %s stays open until the schedule closes it.", answer.pk)
 
 
 def deleted_message() -> str:
@@ -142,31 +153,6 @@ def interrupted_message() -> str:
 
 def stopped_message() -> str:
     return _("Stopped before the end.")
-
-
-def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:
-    answer.sources = [payloads.source(source) for source in searched.sources]
-    answer.trace = _explained(searched, draft)
-    answer.search_method = searched.trace.search_method
-    answer.degraded = list(searched.trace.degraded)
-    answer.completed_question = payloads.completed_question(searched.trace)
-    answer.joined_question = searched.trace.joined_query
-    answer.confidence = searched.confidence
-    answer.profile_version_id = searched.profile_version
-
-
-def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list[Citation]:
-    answer.text = outcome.text
-    answer.refused = outcome.refused
-    answer.near = [payloads.near_place(place) for place in outcome.near]
-    answer.choices = [payloads.choice(offered) for offered in outcome.choices]
-    answer.generator = outcome.generator
-    answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
-    answer.notice = outcome.notice
-    answer.statements = [payloads.statement(checked) for checked in outcome.statements]
-    answer.usage = payloads.usage(outcome.usage)
-    answer.prompt_version = draft.prompt_version
-    return [payloads.citation(answer, cited) for cited in outcome.citations]
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
@@ -184,16 +170,16 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
-    instructed = tuple(source.marker for source in searched.sources if is_instructed(source.block))
+def _explained(draft: AnswerDraft) -> dict[str, Any]:
+    instructed = tuple(source.marker for source in draft.sources if is_instructed(source.block))
     INSTRUCTED_SOURCES.inc(len(instructed))
     trace = AnswerTrace(
-        **fields_of(searched.trace),
-        assembly=searched.context.statistics,
+        **fields_of(draft.trace),
+        assembly=draft.context.statistics,
         prompt=PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls)),
-        passages=_known_passages([candidate.chunk_id for candidate in searched.trace.candidates]),
+        passages=_known_passages([candidate.chunk_id for candidate in draft.trace.candidates]),
         uncalibrated=uncalibrated_embedder(),
-        evidence=searched.evidence,
+        evidence=draft.evidence,
     )
     stored: dict[str, Any] = to_json(trace)
     return stored
@@ -242,8 +228,7 @@ def close_interrupted() -> int:
 def _save_stopped(interrupted: QuerySet[Answer], now: datetime) -> None:
     """Save what had been written of answers that were stopped and whose process died before it could save them."""
     for answer in interrupted:
-        tokens = answer.events.filter(attempt=answer.attempts, name="token")
-        text = "".join(event.payload["text"] for event in tokens)
+        text = text_of(answer.events.filter(attempt=answer.attempts))
         interrupted.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=stopped_message(), completed_at=now
         )

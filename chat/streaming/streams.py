@@ -14,19 +14,19 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import timedelta
+from typing import Any
 
 from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chat.answering.threads import in_database
 from chat.models import Answer, StreamedEvent
-from chat.streaming import payloads, runs, writing
-from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
+from chat.streaming import payloads, writing
 from chat.streaming.saving import deleted_message, unsaved
+from chat.streaming.writing import RUNS, Run
 from retrieval.infrastructure import disk
-
-__all__ = ["StreamEvent", "finish", "follow", "stop"]
 
 POLL_SECONDS = 0.25
 # How often a reader stores that it follows: well within the time that the writing process waits for readers.
@@ -34,29 +34,32 @@ FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
 # Readers send what they like in place of an id that they were given.
-EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
-_EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
+
+def passing(name: str, **payload: Any) -> StreamedEvent:
+    """An event for one reader, which is not stored."""
+    return StreamedEvent(name=name, payload=payload)
 
 
 async def follow(
-    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, asked: Answer | None = None, caller: str = ""
-) -> AsyncGenerator[StreamEvent, None]:
+    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
+) -> AsyncGenerator[StreamedEvent, None]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
 
     When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
     else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
-    work behind that is ended at once. ``asked`` is the answer for who has just asked for it; ``caller`` has a share of
-    the places.
+    work behind that is ended at once. ``caller`` has a share of the places.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked, caller)))
+            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, caller)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            yield StreamEvent("", "failed", unsaved(error))
+            yield passing("failed", **unsaved(error))
             return
     if run is not None:
         run.may_return = run.may_return or may_return
@@ -68,22 +71,22 @@ async def follow(
             yield event
 
 
-async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None, caller: str) -> Run | None:
+async def _begin(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
     """The generation, if it was for this process to begin."""
-    run: Run | None = await in_database(runs.acquire)(answer_id, asked)
+    run = await in_database(writing.acquire)(answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
         writing.start(run)
     return run
 
 
-async def finish(answer_id: uuid.UUID, asked: Answer | None = None, caller: str = "") -> StreamEvent:
+async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
 
     Cancelled, the writing stops too.
     """
-    last = StreamEvent("", "failed", {"message": deleted_message()})
-    async with aclosing(follow(answer_id, may_return=False, asked=asked, caller=caller)) as events:
+    last = passing("failed", message=deleted_message())
+    async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
     return last
@@ -97,13 +100,13 @@ async def stop(answer_id: uuid.UUID) -> None:
         run.cancel()
 
 
-async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]:
+async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, None]:
     run.readers += 1
     try:
         attempt, position = _position(after)
         if attempt and attempt != run.answer.attempts:
             position = 0
-            yield StreamEvent("", "reset", {})
+            yield passing("reset")
         # An id that was never given out would otherwise be waited for beyond the end.
         position = min(position, len(run.events))
         while True:
@@ -114,7 +117,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
                     # Another process writes it now, or it was closed: the database has the rest.
-                    last_id = run.events[position - 2].id if position > 1 else after
+                    last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow(run.answer.pk, last_id):
                         yield stored
                     return
@@ -130,7 +133,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]
                 async with asyncio.timeout(PING_SECONDS):
                     await changed.wait()
             except TimeoutError:
-                ping = StreamEvent("", "ping", {})
+                ping = passing("ping")
             else:
                 continue
             finally:
@@ -142,25 +145,24 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]
         run.last_read = time.monotonic()
 
 
-async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamEvent, None]:
+async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamedEvent, None]:
     attempt, position = _position(after)
     quiet_since = time.monotonic()
     while True:
         try:
             answer, is_alive, events = await in_database(_stored_after)(answer_id, attempt, position)
         except Answer.DoesNotExist:
-            yield StreamEvent("", "failed", {"message": deleted_message()})
+            yield passing("failed", message=deleted_message())
             return
         if attempt and answer.attempts != attempt:
-            yield StreamEvent("", "reset", {})
+            yield passing("reset")
         if answer.attempts != attempt:
             attempt, position = answer.attempts, 0
         for event in events:
             position = event.sequence
             quiet_since = time.monotonic()
-            streamed = StreamEvent(f"{event.attempt}-{event.sequence}", event.name, event.payload)
-            yield streamed
-            if streamed.is_last:
+            yield event
+            if event.is_last:
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
             # The events are gone (old), or the answer was closed without one.
@@ -172,13 +174,13 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             return
         if time.monotonic() - quiet_since > PING_SECONDS:
             quiet_since = time.monotonic()
-            yield StreamEvent("", "ping", {})
+            yield passing("ping")
         await asyncio.sleep(POLL_SECONDS)
 
 
 def _position(after: str) -> tuple[int, int]:
     """Attempt and sequence of an event id; (0, 0) for none or for one that is not ours."""
-    known = _EVENT_ID.fullmatch(after)
+    known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
@@ -195,11 +197,14 @@ def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[An
     return answer, bool(answer.is_alive), list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
 
 
-def _outcome(answer: Answer) -> StreamEvent:
-    event_id = f"{answer.attempts}-{10**6}"
+def _outcome(answer: Answer) -> StreamedEvent:
+    """The last event of an answer whose events are gone."""
+    last = StreamedEvent(answer=answer, attempt=answer.attempts, sequence=10**6)
     if answer.status == Answer.Status.FAILED:
-        return StreamEvent(event_id, "failed", {"message": answer.error})
-    return StreamEvent(event_id, "completed", payloads.completed(answer, list(answer.citations.all())))
+        last.name, last.payload = "failed", {"message": answer.error}
+    else:
+        last.name, last.payload = "completed", payloads.completed(answer, list(answer.citations.all()))
+    return last
 
 
 def _mark_stopped(answer_id: uuid.UUID) -> None:

@@ -1,7 +1,8 @@
-"""Writing one answer: a task of the process that leased it.
+"""The answers that this process writes: their leases, the events they have published, their heartbeat and their end.
 
-Events reach followers in the same process at once, and the database a few times a second (see
-`chat.streaming.runs`). Whatever happens, the last event tells the truth and is stored before it is shown.
+Events reach readers in the same process at once. They and the heartbeats are stored a few times a second, for all
+answers at once: one statement for a hundred answers, not a hundred statements. Whatever happens, the last event tells
+the truth and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -10,38 +11,149 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+import uuid
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from contextvars import Context
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, transaction
 from django.utils.translation import gettext as _
 
 from chat import budgets, conf
 from chat.answering import pipeline
-from chat.answering.threads import in_thread
+from chat.answering.approved_answers import split_text
+from chat.answering.injection import find_instruction
+from chat.answering.threads import in_database, in_thread
 from chat.conversations import rights
-from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
-from chat.models import Answer
-from chat.streaming import answer_cache, payloads, runs, saving
+from chat.conversations.history import turns_before
+from chat.metrics import ABANDONED, OUT_OF_TIME, QUEUE_SECONDS
+from chat.models import Answer, StreamedEvent
+from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
-from chat.streaming.answer_cache import CachedAnswer
-from chat.streaming.runs import RUNS, Run, in_database
+from chat.streaming.asking import filters_of
 from chat.streaming.saving import broken_message, deleted_message, interrupted_message, stopped_message
-from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
-from retrieval.exceptions import SearchUnavailable
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.database import NotWaiting, statements_within
+from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.infrastructure import deadline, jobs
+from retrieval.infrastructure.database import NOT_WAITING, NotWaiting, fetch, statements_within
 from retrieval.infrastructure.tracing import span
-from retrieval.types import SearchMethod
+from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
+FLUSH_SECONDS = 0.25
+# How long an answer goes on being written for a reader who may come back.
+UNFOLLOWED_SECONDS = 5.0
+# The same for a caller who cannot come back: the next round ends the work.
+GONE_SECONDS = 0.2
 # Waits between the attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # For finding an earlier answer that serves again.
 LOOK_UP_SECONDS = 2.0
+
+_UNFINISHED = (Answer.Status.PENDING, Answer.Status.GENERATING)
+_RENEW = (
+    "UPDATE chat_answer SET heartbeat_at = statement_timestamp() "
+    f"WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) AND {NOT_WAITING} "
+    "RETURNING lease, coalesce(followed_at > statement_timestamp() - %s, false)"
+)
+
+_WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """The writing of a leased ``answer`` in this process: what it is written from, what it has published so far, and
+    what is to be saved of it.
+
+    The first ``stored`` events are in the database. ``readers`` are those whose line is open, ``followers`` those of
+    them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
+    was last taken. ``caller`` is who has a share of the places. ``may_return`` says that a reader of a kind that comes
+    back has been here, ``is_begun`` that it no longer waits for its turn, ``is_stopped`` that it was cancelled because
+    somebody stopped it, nobody reads it, or another process writes it. ``ending`` says that its outcome is known and is
+    being saved: from then on it cannot be stopped.
+
+    ``draft`` is None until the sources are known, ``outcome`` until it is known; it is an earlier answer where that one
+    serves again. ``is_partial`` says that a reader, the lack of one, or the deadline ended it. ``cache_key`` is empty
+    for an answer that must not serve again.
+    """
+
+    answer: Answer
+    filters: SearchFilters
+    history: tuple[Turn, ...] = ()
+    loop: asyncio.AbstractEventLoop = field(init=False)
+    caller: str = ""
+    may_return: bool = True
+    events: list[StreamedEvent] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    readers: int = 0
+    last_read: float = field(default_factory=time.monotonic)
+    followers: int = 0
+    last_followed: float = field(default_factory=time.monotonic)
+    stored: int = 0
+    is_begun: bool = False
+    is_stopped: bool = False
+    ending: bool = False
+
+    draft: AnswerDraft | None = None
+    outcome: Completed | Failed | Answer | None = None
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    cache_key: str = ""
+    is_partial: bool = False
+
+    @property
+    def text(self) -> str:
+        """What has been published of the answer."""
+        return saving.text_of(self.events)
+
+    def cancel(self) -> None:
+        """Stop the writing, unless its outcome is being saved already."""
+        if self.task is not None and not self.ending:
+            self.is_stopped = True
+            self.task.cancel()
+
+    def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
+        """The event that comes behind those that were published."""
+        sequence = len(self.events) + 1
+        return StreamedEvent(
+            answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload
+        )
+
+    def publish(self, event: StreamedEvent) -> None:
+        self.events.append(event)
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+
+    def tell(self, name: str, payload: dict[str, Any]) -> None:
+        """Publish the next event."""
+        self.publish(self.next_event(name, payload))
+
+
+RUNS: dict[uuid.UUID, Run] = {}
+
+
+# Its beginning ------------------------------------------------------------------------------------------------------
+
+
+def acquire(answer_id: uuid.UUID) -> Run | None:
+    """The answer, leased, if it waits or its writer is dead; it is PENDING until it is its turn."""
+    rows = Answer.objects.filter(NotWaiting(), status__in=_UNFINISHED).order_by()
+    joined = rows.select_related("conversation__owner", "collection", "document__collection")
+    answer = jobs.acquire_lease(joined, answer_id, status=Answer.Status.PENDING, text="", error="")
+    if answer is None:
+        return None
+    try:
+        filters = filters_of(answer)
+    except InvalidQuery:
+        filters = SearchFilters()
+    return Run(answer, filters, turns_before(answer))
 
 
 def start(run: Run) -> None:
@@ -49,37 +161,23 @@ def start(run: Run) -> None:
     RUNS[run.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {run.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
-    runs.watch(run.loop)
+    watch = _WATCHES.get(run.loop)
+    if watch is None or watch.done():
+        # In no context: it works for all answers, not for the request that happened to begin the first one.
+        _WATCHES[run.loop] = run.loop.create_task(_watch(run.loop), name="heartbeat of answers", context=Context())
 
 
-def out_of_time_message() -> str:
-    return _("The site did not manage to answer in time. The question is saved: please ask again.")
-
-
-def without_model_message() -> str:
-    return _("Your budget for the language model is used up for today: until tomorrow the documents are quoted.")
-
-
-def cut_off_message() -> str:
-    return _("The time for this answer was over before its end.")
+# Its events ---------------------------------------------------------------------------------------------------------
 
 
 async def _write(run: Run) -> None:
-    """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
+    """Publish the answer's events, then save its outcome and publish that."""
     run.outcome = Failed(broken_message())
-    pieces: list[str] = []
     started = time.perf_counter()
-
-    def milliseconds() -> float:
-        return (time.perf_counter() - started) * 1000
-
-    def so_far(notice: str) -> Completed:
-        return Completed("".join(pieces), (), False, run.draft.generator, notice, usage=run.draft.usage)
-
     try:
         with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
-                await _publish(run, pieces, milliseconds)
+                await _publish(run, started)
     except asyncio.CancelledError:
         if not run.is_stopped:
             # This process ends: see `leave_to_others`.
@@ -88,51 +186,61 @@ async def _write(run: Run) -> None:
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
             return
         run.is_partial = True
-        run.outcome = so_far(stopped_message())
+        run.outcome = _so_far(run, stopped_message())
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
-            OUT_OF_TIME.labels(stage="writing" if pieces else "searching" if run.is_begun else "waiting").inc()
+            is_partial = bool(run.text)
+            OUT_OF_TIME.labels(stage="writing" if is_partial else "searching" if run.is_begun else "waiting").inc()
             logger.warning("Answer %s was not done within %g s.", run.answer.pk, settings.QUESTION_SECONDS)
-            run.is_partial = bool(pieces)
-            run.outcome = so_far(cut_off_message()) if pieces else Failed(out_of_time_message())
+            run.is_partial = is_partial
+            run.outcome = (
+                _so_far(run, _("The time for this answer was over before its end."))
+                if is_partial
+                else Failed(_("The site did not manage to answer in time. The question is saved: please ask again."))
+            )
         else:
             logger.exception("Answer %s broke off.", run.answer.pk)
             run.outcome = Failed(broken_message())
     ADMISSION.release(run.answer.pk)
-    run.timings_ms["total"] = milliseconds()
+    run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
     # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
-async def _publish(run: Run, pieces: list[str], milliseconds: Callable[[], float]) -> None:
-    """Publish the events but the last one, and note in the run what they tell; ``pieces`` are the texts so far."""
+def _so_far(run: Run, notice: str) -> Completed:
+    generator, usage = (run.draft.generator, run.draft.usage) if run.draft is not None else ("", None)
+    return Completed(run.text, (), False, generator, notice, usage=usage)
+
+
+async def _publish(run: Run, started: float) -> None:
+    """Publish the events but the last one, and note in the run what they say."""
     async with aclosing(_events(run)) as events:
         async for event in events:
+            milliseconds = (time.perf_counter() - started) * 1000
             match event:
-                case Searched():
-                    run.searched = event
-                    run.timings_ms.setdefault("searched", milliseconds())
+                case AnswerDraft():
+                    run.draft = event
+                    run.timings_ms.setdefault("searched", milliseconds)
                     # In a thread: it looks for instructions in the sources, which takes milliseconds.
-                    payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
-                    run.publish("searched", payload)
+                    run.tell("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
-                    run.timings_ms.setdefault("first_token", milliseconds())
+                    run.timings_ms.setdefault("first_token", milliseconds)
                     # The last token's time counts: what follows is checking.
-                    run.timings_ms["written"] = milliseconds()
-                    pieces.append(event.text)
-                    run.publish("token", {"text": event.text})
-                case CachedAnswer():
-                    run.timings_ms.setdefault("repeated", milliseconds())
-                    _publish_cached(run, event)
+                    run.timings_ms["written"] = milliseconds
+                    run.tell("token", {"text": event.text})
+                case Answer():
+                    run.timings_ms.setdefault("repeated", milliseconds)
+                    run.tell("searched", payloads.searched_before(event))
+                    for piece in split_text(event.text):
+                        run.tell("token", {"text": piece})
                     run.outcome = event
                 case Completed() | Failed():
                     run.outcome = event
 
 
-async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
+async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
     answer = run.answer
-    method = SearchMethod(answer.method) if answer.method else None
     if not run.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
@@ -141,31 +249,34 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
-    is_instruction = bool(await in_thread(pipeline.instruction)(answer.question))
+    is_instruction = bool(await in_thread(find_instruction)(answer.question))
     if not is_instruction:
-        run.cache_key, cached = await in_database(_look_up)(run, writer)
-        if cached is not None:
-            yield cached
+        run.cache_key, earlier = await in_database(_look_up)(run, writer)
+        if earlier is not None:
+            yield earlier
             return
     # What costs next to nothing waits for nobody.
     async with contextlib.nullcontext() if is_instruction else _turn(run):
-        may_use_model = await in_database(budgets.may_use_model)(answer.conversation.owner)
+        without_model = ""
+        if not await in_database(budgets.may_use_model)(answer.conversation.owner):
+            without_model = _(
+                "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
+            )
         answering_events = pipeline.answer(
             answer.question,
             run.filters,
-            method=method,
+            method=SearchMethod(answer.method) if answer.method else None,
             history=run.history,
-            draft=run.draft,
             subject=answer.conversation.subject,
             model=writer,
-            without_model="" if may_use_model else without_model_message(),
+            without_model=without_model,
         )
         async with aclosing(answering_events) as events:
             async for event in events:
                 yield event
 
 
-def _look_up(run: Run, writer: str) -> tuple[str, CachedAnswer | None]:
+def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
     """As `answer_cache.look_up`; the search reports a database that does not answer."""
     try:
         with statements_within(LOOK_UP_SECONDS):
@@ -177,72 +288,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, CachedAnswer | None]:
         return "", None
 
 
-def _publish_cached(run: Run, cached: CachedAnswer) -> None:
-    run.publish("searched", payloads.searched_before(cached.original))
-    for text in cached.split_text():
-        run.publish("token", {"text": text})
-
-
-async def _end(run: Run) -> None:
-    name, payload = "failed", {"message": broken_message()}
-    owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage
-    for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
-        try:
-            if owner_pk is not None and usage is not None:
-                # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
-                await in_database(budgets.count_use)(owner_pk, usage)
-                usage = None
-            name, payload = await in_database(saving.save)(run)
-            break
-        except Answer.DoesNotExist:
-            logger.info("Answer %s was deleted while it was written.", run.answer.pk)
-            payload = {"message": deleted_message()}
-            break
-        except Exception as error:
-            payload = saving.unsaved(error)
-            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
-            logger.exception("Answer %s could not be saved.", run.answer.pk)
-            if pause_seconds is not None:
-                await asyncio.sleep(pause_seconds)
-            else:
-                await in_database(saving.give_up)(run, payload["message"])
-    run.publish(name, payload, run.saved)
-    _forget(run)
-
-
-async def leave_to_others(seconds: float) -> None:
-    """Give up the answers of this loop, which ends: each is begun anew by its next reader, in another process. Those
-    that are being saved have so many seconds for it."""
-    own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop() and run.task is not None]
-    tasks = [run.task for run in own if run.task is not None]
-    for run in own:
-        if not run.ending and run.task is not None:
-            run.task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=seconds)
-
-
-async def _hand_over(run: Run) -> None:
-    try:
-        await in_database(runs.hand_over)(run.answer)
-    except Exception:
-        logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
-    else:
-        logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
-    _forget(run)
-
-
-def _close(run: Run) -> None:
-    """Forget a run that was cancelled before its first step: nothing else would end it."""
-    if not run.ending:
-        run.publish("failed", {"message": interrupted_message()})
-        _forget(run)
-
-
-def _forget(run: Run) -> None:
-    """Forget the run, but not one that another loop has begun since, when this one was taken to be dead."""
-    if RUNS.get(run.answer.pk) is run:
-        del RUNS[run.answer.pk]
+# Its turn -----------------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -267,7 +313,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
             if place <= 0:
                 break
             if place != published:
-                run.publish("queued", {"place": place})
+                run.tell("queued", {"place": place})
                 published = place
             await changed.wait()
         await in_database(_begin)(run.answer)
@@ -275,7 +321,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
         if published:
-            run.publish("queued", {"place": 0})
+            run.tell("queued", {"place": 0})
         yield
     finally:
         ADMISSION.leave(run.answer.pk)
@@ -284,3 +330,137 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
 def _begin(answer: Answer) -> None:
     """The answer is GENERATING then, unless it was stopped meanwhile: then its heartbeat ends it."""
     answer.held().filter(NotWaiting(), status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)
+
+
+# Its end ------------------------------------------------------------------------------------------------------------
+
+
+async def _end(run: Run) -> None:
+    last = run.next_event("failed", {"message": broken_message()})
+    owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
+    for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
+        try:
+            if owner_pk is not None and usage is not None:
+                # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
+                await in_database(budgets.count_use)(owner_pk, usage)
+                usage = None
+            last = await in_database(saving.save)(run)
+            break
+        except Answer.DoesNotExist:
+            logger.info("Answer %s was deleted while it was written.", run.answer.pk)
+            last.payload = {"message": deleted_message()}
+            break
+        except Exception as error:
+            last.payload = saving.unsaved(error)
+            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
+            logger.exception("Answer %s could not be saved.", run.answer.pk)
+            if pause_seconds is not None:
+                await asyncio.sleep(pause_seconds)
+            else:
+                await in_database(saving.give_up)(run.answer, last.payload["message"])
+    run.publish(last)
+    _forget(run)
+
+
+async def leave_to_others(seconds: float) -> None:
+    """Give up the answers of this loop, which ends: each is begun anew by its next reader, in another process. Those
+    that are being saved have so many seconds for it."""
+    own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
+    tasks = [run.task for run in own if run.task is not None]
+    for run in own:
+        if not run.ending and run.task is not None:
+            run.task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
+
+
+async def _hand_over(run: Run) -> None:
+    """Let the next reader, who comes to another process, begin the answer anew at once."""
+    free = {"status": Answer.Status.PENDING, "lease": None, "heartbeat_at": None}
+    try:
+        await in_database(run.answer.held().filter(status__in=_UNFINISHED).update)(**free)
+    except Exception:
+        logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
+    else:
+        logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
+    _forget(run)
+
+
+def _close(run: Run) -> None:
+    """Forget a run that was cancelled before its first step: nothing else would end it."""
+    if not run.ending:
+        run.tell("failed", {"message": interrupted_message()})
+        _forget(run)
+
+
+def _forget(run: Run) -> None:
+    """Forget the run, but not one that another loop has begun since, when this one was taken to be dead."""
+    if RUNS.get(run.answer.pk) is run:
+        del RUNS[run.answer.pk]
+
+
+# The heartbeat of all -----------------------------------------------------------------------------------------------
+
+
+async def _watch(loop: asyncio.AbstractEventLoop) -> None:
+    """Store events and heartbeats for as long as the loop has runs; cancel each that was stopped, lost its lease, or
+    has no reader left."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        runs = [run for run in list(RUNS.values()) if run.loop is loop]
+        if not runs:
+            return
+        snapshots = {run: len(run.events) for run in runs if not run.ending}
+        try:
+            followed = await in_database(_store)(snapshots)
+        except Exception:
+            # The database is away: the generations go on, and the next round tries again.
+            logger.exception("Events of %d answers could not be stored.", len(snapshots))
+            continue
+        for run in snapshots:
+            if run not in followed:
+                run.cancel()
+            elif not run.ending and not followed[run] and _is_abandoned(run):
+                ABANDONED.inc()
+                run.cancel()
+
+
+def _is_abandoned(run: Run) -> bool:
+    """Whether nobody reads along in this process any more."""
+    now = time.monotonic()
+    if run.readers or run.may_return:
+        return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
+    return now - run.last_read > GONE_SECONDS
+
+
+def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+    """Write the events up to so many of each run, which goes on meanwhile; returns whether a reader in another process
+    follows, for each whose lease holds."""
+    if not snapshots:
+        return {}
+    try:
+        return _store_at_once(snapshots)
+    except DatabaseError:
+        if len(snapshots) == 1:
+            raise
+        logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
+    # What is wrong with one must not stop the others.
+    followed: dict[Run, bool] = {}
+    for run, upto in snapshots.items():
+        try:
+            followed |= _store_at_once({run: upto})
+        except DatabaseError:
+            logger.exception("Events of answer %s could not be stored.", run.answer.pk)
+            followed[run] = False
+    return followed
+
+
+def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+    by_lease = {run.answer.lease: run for run in snapshots}
+    with transaction.atomic():
+        renewed = fetch(_RENEW, [list(by_lease), list(_UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
+        followed = {by_lease[token]: is_followed for token, is_followed in renewed}
+        saving.store([event for run in followed for event in run.events[run.stored : snapshots[run]]])
+    for run in followed:
+        run.stored = snapshots[run]
+    return followed

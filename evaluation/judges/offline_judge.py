@@ -136,7 +136,7 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
         "support": statement.support,
         "supported": statement.supported,
         "reasons": list(statement.reasons),
-        "best_marker": statement.best_marker,
+        "best_marker": statement.best.marker if statement.best else None,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from asgiref.sync import async_to_sync
@@ -13,8 +13,7 @@ from django.conf import settings
 from chat import conf as chat_conf
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.pipeline import answer
-from chat.protocols import PartialAnswer
-from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
+from chat.types import AnswerDraft, AnswerToken, Completed, Failed, VerifiedCitation
 from evaluation import conf
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import MOST_POINTS, grade
@@ -160,8 +159,7 @@ class Reply:
     """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
     ``first_ms`` when there was no token. Milliseconds count from the question."""
 
-    draft: PartialAnswer = field(default_factory=PartialAnswer)
-    searched: Searched | None = None
+    searched: AnswerDraft | None = None
     end: Completed | Failed | None = None
     first_ms: float | None = None
     last_ms: float = 0.0
@@ -173,9 +171,9 @@ async def reply_to(
     """What a visitor would get who asks this after ``history``; nothing is saved."""
     reply = Reply()
     started = time.perf_counter()
-    async for event in answer(question, filters, draft=reply.draft, profile=profile, history=history):
+    async for event in answer(question, filters, profile=profile, history=history):
         match event:
-            case Searched():
+            case AnswerDraft():
                 reply.searched = event
             case AnswerToken():
                 if reply.first_ms is None:
@@ -244,8 +242,7 @@ class AnswerMeasurement:
             first_token_milliseconds=None if reply.first_ms is None else round(reply.first_ms, 2),
             milliseconds=round(reply.last_ms, 2),
         )
-        usage = end.usage or reply.draft.usage
-        if usage is not None:
+        if (usage := end.usage) is not None:
             result.prompt_tokens, result.completion_tokens = usage.prompt_tokens, usage.completion_tokens
             result.cost = usage.cost
         return result

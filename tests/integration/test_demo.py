@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 
 from chat.answering import pipeline
-from chat.types import Completed, Failed, Searched
+from chat.types import AnswerDraft, Completed, Failed
 from evaluation.models import EvaluationSet, ExpectedPassage
 from ragsite.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
@@ -44,15 +44,15 @@ def demo(demo_database: str, transactional_db: None) -> Iterator[None]:
         yield
 
 
-async def ask_all(questions: list[str]) -> list[tuple[Searched, Completed]]:
+async def ask_all(questions: list[str]) -> list[tuple[AnswerDraft, Completed]]:
     from asgiref.sync import sync_to_async
 
     filters = await sync_to_async(everything)()
     outcomes = []
     for question in questions:
-        searched: Searched | None = None
+        searched: AnswerDraft | None = None
         async for event in pipeline.answer(question, filters):
-            if isinstance(event, Searched):
+            if isinstance(event, AnswerDraft):
                 searched = event
             assert not isinstance(event, Failed)
         assert searched is not None

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
-from chat.streaming import runs, saving, streams
+from chat.streaming import saving, streams, writing
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
@@ -129,7 +129,7 @@ def test_judgements_and_runs_wait_for_their_pause(skew: timedelta, collection: C
 def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clock, settings: Any) -> None:
     clock(skew)
     first = answer()
-    run = runs.acquire(first.pk)
+    run = writing.acquire(first.pk)
     assert run is not None
     assert Answer.objects.filter(pk=first.pk).update(status=Answer.Status.GENERATING)
     clock(-skew)
@@ -138,10 +138,10 @@ def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clo
     assert saving.close_interrupted() == 0
     # The writer, on the first machine, sees that somebody follows on the second.
     clock(skew)
-    assert runs._store({run: 0}) == {run: True}
-    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=runs.UNFOLLOWED_SECONDS))
+    assert writing._store({run: 0}) == {run: True}
+    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=writing.UNFOLLOWED_SECONDS))
     clock(-skew)
-    assert runs._store({run: 0}) == {run: False}
+    assert writing._store({run: 0}) == {run: False}
 
 
 @pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat.models import Answer
+from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams
 
 # In the words of the document: without the embedder, words alone tell whether it answers.
@@ -27,7 +27,7 @@ def short_times(settings: LazySettings) -> None:
     settings.ANSWER_CACHE_SECONDS = 0
 
 
-async def ask(question: str = QUESTION) -> tuple[Answer, list[streams.StreamEvent]]:
+async def ask(question: str = QUESTION) -> tuple[Answer, list[StreamedEvent]]:
     """The saved answer and its events. Fails when they take longer than the deadline."""
     started = time.monotonic()
     answer = await sync_to_async(asking.begin)(question, user=AnonymousUser(), visitor="browser-1")

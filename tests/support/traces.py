@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from chat.types import AnswerTrace
-from retrieval.types import QueryClass, RetrieverWeights
+from chat.types import AnswerDraft, AnswerTrace, ContextSource
+from retrieval.types import AssembledContext, QueryClass, RetrieverWeights
 
 
 def example_trace(**parts: Any) -> AnswerTrace:
@@ -29,3 +30,9 @@ def example_trace(**parts: Any) -> AnswerTrace:
         "timings_ms": {},
     }
     return AnswerTrace(**nothing | parts)
+
+
+def example_draft(sources: Sequence[ContextSource] = (), question: str = "What?") -> AnswerDraft:
+    """The beginning of an answer from these sources."""
+    context = AssembledContext(tuple(source.block for source in sources), {})
+    return AnswerDraft(question, tuple(sources), context, example_trace())

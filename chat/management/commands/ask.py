@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import ArgumentParser
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from chat.answering import pipeline
+from chat.api.events import with_answer
+from chat.exceptions import InvalidQuestion
+from chat.models import Answer, Conversation
 from chat.streaming import payloads
-from chat.streaming.asking import InvalidQuestion, checked
-from chat.types import AnswerToken, Choice, Completed, Failed, Searched
+from chat.streaming.asking import checked
+from chat.types import AnswerDraft, AnswerToken, Completed, Failed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
 from retrieval.types import Passage, SearchFilters
 
-
-@dataclass(slots=True)
-class Outcome:
-    searched: Searched | None = None
-    pieces: list[str] = field(default_factory=list)
-    end: Completed | Failed | None = None
+# What a question that is not saved has no use for.
+_OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 
 class Command(PreparedCommand):
@@ -43,32 +40,42 @@ class Command(PreparedCommand):
             filters = everything(options["collection"])
         except (InvalidQuestion, RetrievalError) as error:
             raise CommandError(str(error)) from error
-        outcome = asyncio.run(self._ask(question, filters, quiet=options["json"]))
-        if not isinstance(outcome.end, Completed):
-            raise CommandError(outcome.end.message if outcome.end else "The answer broke off.")
+        draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
+        if not isinstance(end, Completed):
+            raise CommandError(end.message if end else "The answer broke off.")
         if options["json"]:
-            self.stdout.write(json.dumps(_as_json(outcome, outcome.end), ensure_ascii=False))
+            answer = Answer(conversation=Conversation(), question=question)
+            if draft is not None:
+                payloads.fill_in_search(answer, draft)
+            written = payloads.completed(answer, payloads.fill_in_outcome(answer, draft, end))
+            told = {name: value for name, value in with_answer(written).items() if name not in _OF_SAVED_ANSWERS}
+            self.stdout.write(json.dumps(told, ensure_ascii=False))
         else:
-            self._print(outcome, outcome.end)
+            self._print(end)
 
-    async def _ask(self, question: str, filters: SearchFilters, *, quiet: bool) -> Outcome:
-        outcome = Outcome()
+    async def _ask(
+        self, question: str, filters: SearchFilters, *, quiet: bool
+    ) -> tuple[AnswerDraft | None, Completed | Failed | None]:
+        draft: AnswerDraft | None = None
+        end: Completed | Failed | None = None
+        streamed = ""
         async for event in pipeline.answer(question, filters):
             match event:
-                case Searched():
-                    outcome.searched = event
+                case AnswerDraft():
+                    draft = event
                 case AnswerToken():
-                    outcome.pieces.append(event.text)
+                    streamed += event.text
                     if not quiet:
                         self.stdout.write(event.text, ending="")
                         self.stdout.flush()
                 case Completed() | Failed():
-                    outcome.end = event
-        return outcome
+                    end = event
+        if isinstance(end, Completed) and not quiet and streamed.strip() != end.text:
+            self.stdout.write(f"\n{end.text}" if streamed else end.text, ending="")
+        return draft, end
 
-    def _print(self, outcome: Outcome, end: Completed) -> None:
-        if "".join(outcome.pieces).strip() != end.text:
-            self.stdout.write(f"\n{end.text}" if outcome.pieces else end.text, ending="")
+    def _print(self, end: Completed) -> None:
+        """What belongs to an answer that has been written."""
         self.stdout.write("\n")
         if end.approval:
             self.stdout.write(f"\nApproved by {end.approval.by} on {end.approval.on}.")
@@ -81,53 +88,10 @@ class Command(PreparedCommand):
         for near in end.near:
             self.stdout.write(f"\nNear: {_place(near.passage)}, characters {near.start}-{near.end}")
             self.stdout.write(indent(near.quote, "    "))
-        self._print_choices(end.choices)
-
-    def _print_choices(self, choices: Sequence[Choice]) -> None:
-        for choice in choices:
+        for choice in end.choices:
             self.stdout.write(f"\nDid you mean: {choice.question}")
 
 
 def _place(passage: Passage) -> str:
     page = f", {passage.page_name}" if passage.page else ""
     return " › ".join(filter(None, [passage.document_title, passage.section])) + page
-
-
-def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
-    computed = payloads.computed(outcome.searched, end)
-    return {
-        "answer": end.text,
-        "refused": end.refused,
-        "near": [payloads.near_place(place) for place in end.near],
-        "choices": [payloads.choice(offered) for offered in end.choices],
-        "citations": [
-            {
-                "marker": citation.marker,
-                "marker_start": citation.marker_start,
-                "marker_end": citation.marker_end,
-                "chunk_id": citation.passage.chunk_id,
-                "collection": citation.passage.collection_name,
-                "document": payloads.document(citation.passage),
-                "section": citation.passage.section,
-                "page": citation.passage.page,
-                "page_unit": citation.passage.page_unit,
-                "quote": citation.quote,
-                "start": citation.start,
-                "end": citation.end,
-                "support": citation.support,
-                "verbatim": citation.verbatim,
-                "marked_start": citation.marked_start,
-                "marked_end": citation.marked_end,
-            }
-            for citation in end.citations
-        ],
-        "search_method": outcome.searched.trace.search_method if outcome.searched else "",
-        "degraded": list(outcome.searched.trace.degraded) if outcome.searched else [],
-        "generator": end.generator,
-        "notice": end.notice,
-        "statements": [payloads.statement(statement) for statement in end.statements],
-        "confidence": outcome.searched.confidence if outcome.searched else None,
-        "usage": payloads.usage(end.usage),
-        "approved": payloads.approval(end.approval),
-        **({"computed": computed} if computed else {}),
-    }

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 
 from chat.answering import pipeline
 from chat.models import Answer, Conversation
-from chat.streaming import asking, runs, streams
+from chat.streaming import asking, streams, writing
 from chat.types import AnswerToken, Completed
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
@@ -116,7 +116,7 @@ def test_a_site_that_requires_login_streams_nothing_to_strangers(
 
 
 async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
 
     async def endless(*args: Any, **kwargs: Any) -> Any:
         yield AnswerToken("Twenty-five days")

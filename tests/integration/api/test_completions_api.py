@@ -17,8 +17,8 @@ from rest_framework.throttling import ScopedRateThrottle
 
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
-from chat.models import Answer, Conversation
-from chat.streaming import asking, runs, streams
+from chat.models import Answer, Conversation, StreamedEvent
+from chat.streaming import asking, streams, writing
 from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of
@@ -264,9 +264,9 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
 
     async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
-            yield streams.StreamEvent("", name, payload)
-        yield streams.StreamEvent("", "ping", {})
-        yield streams.StreamEvent("", "completed", completed)
+            yield StreamedEvent(name=name, payload=payload)
+        yield streams.passing("ping")
+        yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
     monkeypatch.setattr(streams, "follow", interrupted)
     chunks = await stream()
@@ -289,8 +289,8 @@ def test_tokens_are_those_that_the_model_counted(
 
 
 async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.2)
+    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.2)
     left = asyncio.Event()
 
     async def endless(*args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -17,10 +17,9 @@ from django.test import Client
 from chat import conf
 from chat.answering import pipeline
 from chat.exceptions import SiteBusy
-from chat.models import Answer, Conversation
-from chat.streaming import asking, runs, streams
+from chat.models import Answer, Conversation, StreamedEvent
+from chat.streaming import asking, streams, writing
 from chat.streaming.admission import ADMISSION
-from chat.types import ContextSource
 from retrieval.api.callers import network_of
 from retrieval.models import Collection, Document
 from tests.support.faults import counted
@@ -40,7 +39,7 @@ class Gated:
         self.gate = asyncio.Event()
         self.asked = 0
 
-    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given: object) -> AsyncIterator[str]:
         self.asked += 1
         yield "It weighs "
         await self.gate.wait()
@@ -72,7 +71,7 @@ class Reader:
     def __init__(self, answer: Answer, *, may_return: bool = True, caller: str = "") -> None:
         self.answer = answer
         self.caller = caller
-        self.heard: list[streams.StreamEvent] = []
+        self.heard: list[StreamedEvent] = []
         self.task = asyncio.create_task(self._read(may_return))
 
     async def _read(self, may_return: bool) -> None:
@@ -83,7 +82,7 @@ class Reader:
     def places(self) -> list[int]:
         return [event.payload["place"] for event in self.heard if event.name == "queued"]
 
-    async def hears(self, name: str) -> streams.StreamEvent:
+    async def hears(self, name: str) -> StreamedEvent:
         async with asyncio.timeout(20):
             while True:
                 for event in self.heard:
@@ -154,7 +153,7 @@ async def test_who_left_for_good_leaves_the_queue(
     library: Collection, gated: Gated, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, may_return: bool
 ) -> None:
     if may_return:
-        monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
+        monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.1)
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
@@ -167,7 +166,7 @@ async def test_who_left_for_good_leaves_the_queue(
     # Within a second, on a machine that may be busy; a reader who may come back has five.
     assert time.monotonic() - left < 4.0
     assert counted("ragsite_abandoned_answers_total") == abandoned + 1
-    await until(lambda: second.answer.pk not in runs.RUNS)
+    await until(lambda: second.answer.pk not in writing.RUNS)
     assert await second.status() == Answer.Status.STOPPED
     gated.gate.set()
     await first.hears("completed")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from chat.answering.pipeline import answer
-from chat.types import Completed, Searched
+from chat.types import AnswerDraft, Completed
 from retrieval.models import Collection, Document
 from retrieval.types import SearchFilters
 
@@ -57,12 +57,12 @@ def workshop(collection: Collection, ingest: Ingest) -> Collection:
     return collection
 
 
-def ask(question: str, collection: Collection) -> tuple[Searched, Completed]:
+def ask(question: str, collection: Collection) -> tuple[AnswerDraft, Completed]:
     async def events() -> list[object]:
         return [event async for event in answer(question, SearchFilters(collections=(collection.pk,)))]
 
     searched, *_tokens, completed = asyncio.run(events())
-    assert isinstance(searched, Searched)
+    assert isinstance(searched, AnswerDraft)
     assert isinstance(completed, Completed)
     return searched, completed
 

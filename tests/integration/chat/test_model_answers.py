@@ -18,9 +18,9 @@ from prometheus_client import REGISTRY
 from chat.answering import completion_client, evidence
 from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
-from chat.models import Answer, QuestionBudget, QuestionCount
+from chat.models import Answer, QuestionBudget, QuestionCount, StreamedEvent
 from chat.pages.turns import build_turn
-from chat.streaming import asking, runs, streams, writing
+from chat.streaming import asking, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
@@ -50,7 +50,10 @@ def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
         yield server
 
 
-async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[streams.StreamEvent]]:
+WITHOUT_MODEL = "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
+
+
+async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[StreamedEvent]]:
     asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
     answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
     events = [event async for event in streams.follow(answer.pk)]
@@ -97,11 +100,11 @@ async def test_a_budget_for_the_model_ends_in_quotations(
     quoted, _ = await ask(user=reader, visitor="", anew=True)
     assert (quoted.status, quoted.generator, quoted.usage) == ("completed", "extractive", {})
     assert "3450 grams" in quoted.text
-    assert quoted.notice == writing.without_model_message()
+    assert quoted.notice == WITHOUT_MODEL
     assert len(model.requests) == 2
     page = await said_at("/accounts/")
     assert "3000 of 1800" in page
-    assert writing.without_model_message() in page
+    assert WITHOUT_MODEL in page
     budget.tokens_a_day, budget.cost_a_day = None, Decimal("0.012")
     await budget.asave()
     quoted, _ = await ask(user=reader, visitor="", anew=True)
@@ -115,7 +118,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(
     library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise the heartbeat may see it first, and end the writing before the model has told what it took.
-    monkeypatch.setattr(runs, "FLUSH_SECONDS", 60.0)
+    monkeypatch.setattr(writing, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):
@@ -435,5 +438,5 @@ async def test_a_stopped_answer_says_who_wrote_it_and_what_it_took(library: Coll
     assert saved.usage["completion_tokens"] > 0
     # Its reader may be told before the run has left.
     async with asyncio.timeout(60):
-        while answer.pk in runs.RUNS:
+        while answer.pk in writing.RUNS:
             await asyncio.sleep(0.01)

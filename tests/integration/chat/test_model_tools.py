@@ -21,7 +21,7 @@ from chat.answering.openai_compatible import MOST_ROUNDS
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
-from chat.models import Answer, ModelTrial
+from chat.models import Answer, ModelTrial, StreamedEvent
 from chat.streaming import asking, readers, streams
 from chat.tasks import try_model
 from retrieval.models import Collection, Document
@@ -80,7 +80,7 @@ class Cites(list[str]):
         return iter([self._text, f" [{marker}", "]."])
 
 
-async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[streams.StreamEvent]]:
+async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[StreamedEvent]]:
     asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
     answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
     events = [event async for event in streams.follow(answer.pk)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -21,8 +21,7 @@ from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import asking, readers, streams
-from chat.streaming.runs import RUNS
-from chat.types import ContextSource
+from chat.streaming.writing import RUNS
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
@@ -284,7 +283,7 @@ class EndlessGenerator:
     name = "endless"
     may_refuse = True
 
-    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given: object) -> AsyncIterator[str]:
         yield f"{SECRET} "
         await asyncio.Event().wait()
         yield "never"
@@ -308,7 +307,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
         session_key = browser.cookies[settings.SESSION_COOKIE_NAME].value
     await sync_to_async(ingest)(collection, "pump.md", PUMP)
     begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=owner, visitor="")
-    events: list[streams.StreamEvent] = []
+    events: list[StreamedEvent] = []
     async with asyncio.timeout(30):
         async for event in readers.follow(begun.pk, owner, session_key=session_key):
             events.append(event)

@@ -18,14 +18,14 @@ from chat.answering import pipeline
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
 from chat.streaming import asking, streams
-from chat.types import AnswerToken, Choice, Completed, NearPlace, Searched
+from chat.types import AnswerDraft, AnswerToken, Choice, Completed, NearPlace
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-Shape = Callable[[Searched, Completed], Completed]
+Shape = Callable[[AnswerDraft, Completed], Completed]
 PASSWORDS = "# Passwords\n\nA password for the console has at least 14 characters.\n\n- no names\n- no dates\n"
 QUESTION = "How long must a password for the console be?"
 SENTENCE = "The documents do not say this. Nearest passages:"
@@ -48,7 +48,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
     def shape_with(shape: Shape) -> None:
         async def answer(*args: Any, **options: Any) -> AsyncIterator[Any]:
             async for event in whole(*args, **options):
-                if isinstance(event, Searched):
+                if isinstance(event, AnswerDraft):
                     searched = event
                 if isinstance(event, Completed):
                     event = shape(searched, event)
@@ -60,7 +60,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
     return shape_with
 
 
-def refusal(searched: Searched, end: Completed) -> Completed:
+def refusal(searched: AnswerDraft, end: Completed) -> Completed:
     best = searched.sources[0].block.best
     start = best.content.index("A password")
     quote = best.content[start:]

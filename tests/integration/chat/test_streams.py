@@ -20,8 +20,7 @@ from django.utils import timezone
 from chat import conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import asking, runs, saving, streams, writing
-from chat.types import ContextSource
+from chat.streaming import asking, saving, streams, writing
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
 
@@ -43,7 +42,7 @@ class SlowGenerator:
         self.words = words
         self.fail_after = fail_after
 
-    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given: object) -> AsyncIterator[str]:
         type(self).calls += 1
         for number in range(self.words):
             if number == self.fail_after:
@@ -72,16 +71,20 @@ def begin(question: str = "How heavy is the MX-9920-W?", **options: object) -> A
     return asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
 
 
-async def collect(answer: Answer, after: str = "") -> list[streams.StreamEvent]:
+async def collect(answer: Answer, after: str = "") -> list[StreamedEvent]:
     return await alist(streams.follow(answer.pk, after))
 
 
-async def alist(events: AsyncIterator[streams.StreamEvent]) -> list[streams.StreamEvent]:
+async def alist(events: AsyncIterator[StreamedEvent]) -> list[StreamedEvent]:
     return [event async for event in events]
 
 
-def text_of(events: Sequence[streams.StreamEvent]) -> str:
+def text_of(events: Sequence[StreamedEvent]) -> str:
     return "".join(event.payload["text"] for event in events if event.name == "token")
+
+
+def told(events: Sequence[StreamedEvent]) -> list[tuple[str, str, object]]:
+    return [(event.event_id, event.name, event.payload) for event in events]
 
 
 async def reread(answer: Answer) -> Answer:
@@ -95,7 +98,7 @@ async def test_events_come_in_order_and_are_saved(library: Collection) -> None:
     assert names[0] == "searched"
     assert set(names[1:-1]) == {"token"}
     assert names[-1] == "completed"
-    assert [event.id for event in events] == [f"1-{n}" for n in range(1, len(events) + 1)]
+    assert [event.event_id for event in events] == [f"1-{n}" for n in range(1, len(events) + 1)]
     saved = await reread(answer)
     assert saved.status == Answer.Status.COMPLETED
     assert saved.text == text_of(events).strip() == events[-1].payload["text"]
@@ -114,15 +117,15 @@ async def test_events_come_in_order_and_are_saved(library: Collection) -> None:
 async def test_a_second_look_replays_and_generates_nothing(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
     first = await collect(answer)
-    assert await collect(answer) == first
-    assert await collect(answer, after="1-3") == first[3:]
+    assert told(await collect(answer)) == told(first)
+    assert told(await collect(answer, after="1-3")) == told(first[3:])
     assert SlowGenerator.calls == 1
 
 
 async def test_two_readers_at_once_read_the_same(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
     one, two = await asyncio.gather(collect(answer), collect(answer))
-    assert one == two
+    assert told(one) == told(two)
     assert SlowGenerator.calls == 1
 
 
@@ -131,11 +134,11 @@ async def test_a_reader_in_another_process_reads_from_the_database(
 ) -> None:
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
-    while answer.pk not in runs.RUNS:
+    while answer.pk not in writing.RUNS:
         await asyncio.sleep(0.01)
-    run = runs.RUNS.pop(answer.pk)  # another process does not know the run
+    run = writing.RUNS.pop(answer.pk)  # another process does not know the run
     there = await collect(answer)
-    assert there == await here == run.events
+    assert told(there) == told(await here) == told(run.events)
     assert SlowGenerator.calls == 1
 
 
@@ -148,8 +151,8 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
         seen.append(event)
         if len(seen) == 4:
             break
-    rest = await collect(answer, after=seen[-1].id)
-    assert [event.id for event in seen + rest] == [f"1-{n}" for n in range(1, len(seen + rest) + 1)]
+    rest = await collect(answer, after=seen[-1].event_id)
+    assert [event.event_id for event in seen + rest] == [f"1-{n}" for n in range(1, len(seen + rest) + 1)]
     assert text_of(seen + rest).split() == [f"word{n}" for n in range(10)] + ["[1]"]
     assert SlowGenerator.calls == 1
 
@@ -157,7 +160,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
 async def test_an_answer_that_nobody_reads_is_stopped(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.1)
     slow.words = 200
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
@@ -165,7 +168,7 @@ async def test_an_answer_that_nobody_reads_is_stopped(
             break
     for _ in range(50):
         await asyncio.sleep(0.1)
-        if (await reread(answer)).is_finished and answer.pk not in runs.RUNS:
+        if (await reread(answer)).is_finished and answer.pk not in writing.RUNS:
             break
     saved = await reread(answer)
     assert saved.status == Answer.Status.STOPPED
@@ -200,22 +203,22 @@ async def test_a_stop_from_another_process_is_heard(library: Collection, slow: S
 
 async def test_what_a_killed_process_left_is_begun_again(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
-    lease = await sync_to_async(runs.acquire)(answer.pk)
+    lease = await sync_to_async(writing.acquire)(answer.pk)
     assert lease is not None
     await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
     await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
     events = await collect(answer, after="1-1")
     assert events[0].name == "reset"
-    assert events[1].id == "2-1"
+    assert events[1].event_id == "2-1"
     assert (await reread(answer)).status == Answer.Status.COMPLETED
     assert "lost" not in (await reread(answer)).text
 
 
-async def begun(answer: Answer, events: int = 0) -> runs.Run:
+async def begun(answer: Answer, events: int = 0) -> writing.Run:
     """The run of an answer, once it is there and has published so much."""
-    while answer.pk not in runs.RUNS or len(runs.RUNS[answer.pk].events) < events:
+    while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < events:
         await asyncio.sleep(0.01)
-    return runs.RUNS[answer.pk]
+    return writing.RUNS[answer.pk]
 
 
 async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_saved(
@@ -238,9 +241,9 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     here = asyncio.create_task(collect(answer))
     await begun(answer, events=3)
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    taken = await sync_to_async(runs.acquire)(answer.pk)  # as another process does
+    taken = await sync_to_async(writing.acquire)(answer.pk)  # as another process does
     assert taken is not None
-    while answer.pk in runs.RUNS:
+    while answer.pk in writing.RUNS:
         await asyncio.sleep(0.01)
     await StreamedEvent.objects.acreate(answer=answer, attempt=2, sequence=1, name="token", payload={"text": "There."})
     await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, lease=None, text="There.")
@@ -256,22 +259,22 @@ async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await sync_to_async(begin)()
-    whole = runs.acquire
+    whole = writing.acquire
     leasing, go_on = threading.Event(), threading.Event()
 
-    def slowly(answer_id: uuid.UUID, asked: Answer | None) -> runs.Run | None:
-        leased = whole(answer_id, asked)
+    def slowly(answer_id: uuid.UUID) -> writing.Run | None:
+        leased = whole(answer_id)
         leasing.set()
         go_on.wait(5)
         return leased
 
-    monkeypatch.setattr(runs, "acquire", slowly)
+    monkeypatch.setattr(writing, "acquire", slowly)
     reader = asyncio.create_task(collect(answer))
     await sync_to_async(leasing.wait, thread_sensitive=False)(5)
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
-    monkeypatch.setattr(runs, "acquire", whole)
+    monkeypatch.setattr(writing, "acquire", whole)
     go_on.set()
     async with asyncio.timeout(60):
         events = await collect(answer)
@@ -296,15 +299,15 @@ async def test_a_run_that_ends_does_not_take_another_one_with_it(library: Collec
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
     run = await begun(answer)
-    other = runs.RUNS[answer.pk] = runs.Run(run.answer, run.filters)
+    other = writing.RUNS[answer.pk] = writing.Run(run.answer, run.filters)
     other.loop = run.loop
     await here
-    assert runs.RUNS.pop(answer.pk, None) is other
+    assert writing.RUNS.pop(answer.pk, None) is other
 
 
 async def test_what_was_stopped_before_its_process_died_is_kept(library: Collection) -> None:
     answer = await sync_to_async(begin)()
-    assert await sync_to_async(runs.acquire)(answer.pk) is not None
+    assert await sync_to_async(writing.acquire)(answer.pk) is not None
     for sequence, text in enumerate(["The pump ", "weighs "], start=1):
         await StreamedEvent.objects.acreate(
             answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
@@ -337,7 +340,7 @@ async def test_an_answer_deleted_while_it_is_written_ends_quietly(
     delete: Callable[[Answer], object],
 ) -> None:
     # Events come as often as they can, to hit the moment in between.
-    monkeypatch.setattr(runs, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
     slow.words = 3000
     answer = await sync_to_async(begin)()
@@ -357,7 +360,7 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     lost = await sync_to_async(begin)()
     old = await sync_to_async(begin)()
     fresh = await sync_to_async(begin)()
-    await sync_to_async(runs.acquire)(lost.pk)
+    await sync_to_async(writing.acquire)(lost.pk)
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
@@ -444,7 +447,7 @@ async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
 ) -> None:
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
-        if event.id == "1-3":
+        if event.event_id == "1-3":
             await sync_to_async(Document.objects.all().delete)()
     assert event.name == "completed"
     assert (await reread(answer)).status == Answer.Status.COMPLETED
@@ -490,14 +493,14 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
 async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_stream(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
     answer = await sync_to_async(begin)()
     kept = streams.follow(answer.pk)
     while (await anext(kept)).name != "token":
         pass
     async with asyncio.timeout(60):
-        while answer.pk in runs.RUNS:
+        while answer.pk in writing.RUNS:
             await asyncio.sleep(0.05)
     assert (await reread(answer)).status == Answer.Status.STOPPED
     # It was not closed, and gets the rest when it comes back.
@@ -507,7 +510,7 @@ async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_strea
 async def test_a_reader_who_waits_for_a_slow_model_is_there(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.3)
     monkeypatch.setattr(streams, "PING_SECONDS", 0.2)
     slow.words, slow.pause_seconds = 2, 1.0
     answer = await sync_to_async(begin)()
@@ -523,12 +526,12 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 30.0)
     answer = await sync_to_async(begin)()
     reader = asyncio.create_task(collect(answer))
-    while answer.pk not in runs.RUNS or len(runs.RUNS[answer.pk].events) < 1:
+    while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < 1:
         await asyncio.sleep(0.01)
-    run = runs.RUNS[answer.pk]
+    run = writing.RUNS[answer.pk]
     await asyncio.sleep(0.05)
     assert run.followers == 1
-    run.publish("token", {"text": "word "})
+    run.tell("token", {"text": "word "})
     for _step in range(steps):
         await asyncio.sleep(0)
     reader.cancel()
@@ -536,7 +539,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     assert reader in done, "The reader who left goes on reading."
     assert run.followers == 0
     await streams.stop(answer.pk)
-    while answer.pk in runs.RUNS:
+    while answer.pk in writing.RUNS:
         await asyncio.sleep(0.01)
 
 
@@ -544,7 +547,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     library: Collection, slow: SlowGenerator
 ) -> None:
     answer = await sync_to_async(begin)()
-    run = await sync_to_async(runs.acquire)(answer.pk)
+    run = await sync_to_async(writing.acquire)(answer.pk)
     assert run is not None
     writing.start(run)
     assert run.task is not None
@@ -554,7 +557,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     assert [event.name for event in events] == ["failed"]
     # Its reader may be told before the run has left. Those of earlier tests leave when they like.
     async with asyncio.timeout(60):
-        while answer.pk in runs.RUNS:
+        while answer.pk in writing.RUNS:
             await asyncio.sleep(0.01)
     assert SlowGenerator.calls == 0
 
@@ -562,14 +565,14 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenerator) -> None:
     snapshots = {}
     for _ in range(5):
-        run = await sync_to_async(lambda: runs.acquire(begin().pk))()
+        run = await sync_to_async(lambda: writing.acquire(begin().pk))()
         assert run is not None
-        run.publish("token", {"text": "word "})
+        run.tell("token", {"text": "word "})
         snapshots[run] = 1
 
     def counted() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert len(runs._store(snapshots)) == 5
+            assert len(writing._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
 
     # Heartbeats, what still holds, the events; and the transaction's two ends.
@@ -581,11 +584,11 @@ async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenera
 async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Collection) -> None:
     snapshots = {}
     for text in ("fine", "nul \x00"):
-        run = await sync_to_async(lambda: runs.acquire(begin().pk))()
+        run = await sync_to_async(lambda: writing.acquire(begin().pk))()
         assert run is not None
-        run.publish("token", {"text": text})
+        run.tell("token", {"text": text})
         snapshots[run] = 1
-    followed = await sync_to_async(runs._store)(snapshots)
+    followed = await sync_to_async(writing._store)(snapshots)
     assert set(followed) == set(snapshots)
     assert [run.stored for run in snapshots] == [1, 0]
 
@@ -595,7 +598,7 @@ async def test_a_reader_elsewhere_says_now_and_then_that_it_follows(
 ) -> None:
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
-    while answer.pk not in runs.RUNS:
+    while answer.pk not in writing.RUNS:
         await asyncio.sleep(0.01)
     written: list[object] = []
     update = QuerySet.update
@@ -605,7 +608,7 @@ async def test_a_reader_elsewhere_says_now_and_then_that_it_follows(
         return update(rows, **values)
 
     monkeypatch.setattr(QuerySet, "update", counted)
-    runs.RUNS.pop(answer.pk)
+    writing.RUNS.pop(answer.pk)
     await collect(answer)
     assert written == ["followed_at"]
     await here

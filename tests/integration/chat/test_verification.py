@@ -112,10 +112,9 @@ def test_a_sentence_is_checked_against_what_it_cites(
     (statement,) = checked(text)
     assert (statement.supported, statement.reasons) == (supported, reasons)
     assert text[statement.start : statement.end] == text.removesuffix(" [1]")
-    assert statement.best_start is not None
-    assert statement.best_end is not None
-    held = {1: CONTENT, 2: WARRANTY}[statement.best_marker or 0]
-    assert held[statement.best_start - 100 : statement.best_end - 100] == place
+    assert statement.best is not None
+    held = {1: CONTENT, 2: WARRANTY}[statement.best.marker]
+    assert held[statement.best.start - 100 : statement.best.end - 100] == place
 
 
 def test_what_claims_nothing_is_not_marked() -> None:

@@ -7,7 +7,7 @@ import errno
 import functools
 import shutil
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,8 @@ from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from chat import conf
-from chat.models import Answer
+from chat.models import Answer, StreamedEvent
 from chat.streaming import saving, streams, writing
-from chat.types import ContextSource
 from ragsite import beat
 from ragsite.celery import app as celery_app
 from ragsite.machine import keep_ballast
@@ -230,7 +229,7 @@ class FillingGenerator:
     def __init__(self, small: SmallDisk) -> None:
         self._small = small
 
-    async def compose(self, question: str, sources: Sequence[ContextSource], *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given: object) -> AsyncIterator[str]:
         self._small.fill()
         # More than fits into the pages that the tables have already, compressed as it will be.
         yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))
@@ -261,7 +260,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
     assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
 
 
-async def last_event(answer: Answer) -> streams.StreamEvent:
+async def last_event(answer: Answer) -> StreamedEvent:
     return await asyncio.wait_for(streams.finish(answer.pk), 60)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -14,11 +14,11 @@ from chat.answering import completion_client
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.protocols import PartialAnswer
-from chat.types import ContextSource, Usage
+from chat.types import AnswerDraft, ContextSource, Usage
 from retrieval.exceptions import ImproperModel
 from tests.support.contexts import source
 from tests.support.model_server import ModelServer, model_server
+from tests.support.traces import example_draft
 
 SECRET = "sk-very-secret"
 
@@ -39,16 +39,20 @@ def generator(server: ModelServer, prices: Prices | None = None, **limits: float
     return OpenAICompatibleGenerator(server.url, SECRET, "tiny", AnswerLimits(**limits), prices)  # type: ignore[arg-type]
 
 
+def draft_of(sources: Sequence[ContextSource]) -> AnswerDraft:
+    return example_draft(sources, "How heavy?")
+
+
 async def drafted(
     server: ModelServer, sources: list[ContextSource], prices: Prices | None = None, **limits: float
-) -> tuple[str, PartialAnswer]:
-    partial = PartialAnswer()
-    stream = generator(server, prices, **limits).compose("How heavy?", sources, (), partial)
+) -> tuple[str, AnswerDraft]:
+    partial = draft_of(sources)
+    stream = generator(server, prices, **limits).compose(partial, ())
     return "".join([piece async for piece in stream]), partial
 
 
 async def pieces(server: ModelServer, sources: list[ContextSource]) -> list[str]:
-    return [piece async for piece in generator(server).compose("How heavy?", sources, (), PartialAnswer())]
+    return [piece async for piece in generator(server).compose(draft_of(sources), ())]
 
 
 async def test_text_is_streamed_and_markers_come_whole(server: ModelServer, sources: list[ContextSource]) -> None:
@@ -146,24 +150,19 @@ async def test_an_empty_answer_is_an_error(server: ModelServer, sources: list[Co
 async def test_silence_ends_in_time(server: ModelServer, sources: list[ContextSource]) -> None:
     server.delay_seconds = 2.0
     with pytest.raises(GenerationFailed, match="in time"):
-        [
-            piece
-            async for piece in generator(server, silence_seconds=0.2).compose(
-                "How heavy?", sources, (), PartialAnswer()
-            )
-        ]
+        [piece async for piece in generator(server, silence_seconds=0.2).compose(draft_of(sources), ())]
 
 
 async def test_nobody_there(sources: list[ContextSource], server: ModelServer) -> None:
     away = OpenAICompatibleGenerator("http://127.0.0.1:9/v1", "", "tiny", AnswerLimits(silence_seconds=1.0))
     with pytest.raises(GenerationFailed, match="line to the model broke"):
-        [piece async for piece in away.compose("How heavy?", sources, (), PartialAnswer())]
+        [piece async for piece in away.compose(draft_of(sources), ())]
 
 
 async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces = ["word "] * 500
     server.delay_seconds = 0.01
-    stream = generator(server).compose("How heavy?", sources, (), PartialAnswer())
+    stream = generator(server).compose(draft_of(sources), ())
     assert await anext(stream)
     await stream.aclose()  # type: ignore[attr-defined]
     assert await asyncio.to_thread(server.closed_early.wait, 5)
@@ -205,7 +204,7 @@ async def test_a_server_that_cannot_count_is_asked_again_without_and_remembered(
     server.unknown_parameters, server.tight_lipped = ["stream_options"], tight_lipped
     asked = generator(server)
     for _ in range(2):
-        assert "3450" in "".join([piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())])
+        assert "3450" in "".join([piece async for piece in asked.compose(draft_of(sources), ())])
     assert ["stream_options" in request for request in server.requests] == [True, False, False]
 
 
@@ -332,9 +331,9 @@ async def test_the_time_for_all_covers_the_attempts(server: ModelServer, sources
 
 async def test_a_filter_that_stops_the_answer_is_told(server: ModelServer, sources: list[ContextSource]) -> None:
     server.finish_reason = "content_filter"
-    partial = PartialAnswer()
+    partial = draft_of(sources)
     with pytest.raises(GenerationFailed, match="content filter"):
-        [piece async for piece in generator(server).compose("How heavy?", sources, (), partial)]
+        [piece async for piece in generator(server).compose(partial, ())]
     assert partial.filtered
 
 
@@ -356,8 +355,8 @@ async def test_tokens_that_nobody_counts_are_reckoned(server: ModelServer, sourc
 
 async def test_an_answer_that_is_stopped_has_taken_tokens(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces, server.delay_seconds = [f"word{number} " for number in range(500)], 0.01
-    partial = PartialAnswer()
-    stream = generator(server).compose("How heavy?", sources, (), partial)
+    partial = draft_of(sources)
+    stream = generator(server).compose(partial, ())
     assert await anext(stream)
     await stream.aclose()
     assert partial.usage is not None
@@ -386,7 +385,7 @@ async def test_a_prompt_too_long_takes_no_limit_from_later_answers(
     server.statuses = [400]
     server.said = "'max_tokens' is too large: 1000. The maximum context length is 4096 tokens."
     with pytest.raises(GenerationFailed):
-        [piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())]
+        [piece async for piece in asked.compose(draft_of(sources), ())]
     assert len(server.requests) == 1
-    [piece async for piece in asked.compose("How heavy?", sources, (), PartialAnswer())]
+    [piece async for piece in asked.compose(draft_of(sources), ())]
     assert server.requests[-1]["max_tokens"] == AnswerLimits().answer_tokens
