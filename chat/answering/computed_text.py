@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from chat.answering.citations import quote_for_answer
 from retrieval.tables.lexicon import show_name, words_of_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
-# Stands in a line where the marker of a row's source belongs: the first of the line's rows has the first one.
-PLACE = "\ue000"
 MOST_ROWS = 25
 # Of what is counted, summed or averaged.
 _MOST_EXAMPLES = 5
@@ -74,29 +71,10 @@ _PHRASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TableLine:
-    """A line of the answer. It holds :data:`PLACE` once for each of ``rows``, in their order."""
-
-    text: str
-    rows: tuple[ResultRow, ...] = ()
-
-
-def render_result(result: TableResult, language: str) -> tuple[TableLine, ...]:
-    """The lines of the answer; an empty one parts the sentence from the table."""
-    return _Writer(result, _PHRASES.get(language, _PHRASES["en"])).write()
-
-
-def fill_in_markers(lines: Sequence[TableLine], marker_of: Callable[[ResultRow], str]) -> str:
-    """The answer, with the markers of its sources; ``marker_of`` may give an empty one."""
-    written = []
-    for line in lines:
-        text = line.text
-        for row in line.rows:
-            marker = marker_of(row)
-            text = text.replace(PLACE, f" {marker}" if marker else "", 1)
-        written.append(text)
-    return "\n".join(written)
+def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
+    """The answer, an empty line between the sentence and the table; ``marker_of`` gives the marker of a row's source,
+    and may give an empty one."""
+    return "\n".join(_Writer(result, _PHRASES.get(language, _PHRASES["en"]), marker_of).write())
 
 
 def show_cell(
@@ -113,41 +91,46 @@ def show_cell(
     number = read_quantity(text)
     if is_share and number is not None:
         return f"{text} ({100 * number.value:.1f} %)"
+    return _with_unit(text, cell)
+
+
+def _with_unit(number: str, cell: ResultCell) -> str:
     unit = _SIGNS.get(cell.unit, cell.unit)
-    return f"{text} {unit}" if unit else text
+    return f"{number} {unit}" if unit else number
 
 
 class _Writer:
-    def __init__(self, result: TableResult, phrases: dict[str, str]) -> None:
+    def __init__(self, result: TableResult, phrases: dict[str, str], marker_of: Callable[[ResultRow], str]) -> None:
         self._result = result
+        self._marker_of = marker_of
         self._phrases = phrases
         self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
 
-    def write(self) -> tuple[TableLine, ...]:
+    def write(self) -> list[str]:
         match self._result.operation:
             case Operation.COUNT | Operation.LIST | Operation.ROWS:
                 return self._with_rows()
             case Operation.SUM | Operation.MEAN:
-                return (self._sentence(self._result.operation.value, value=self._total()), *self._table())
+                return [self._sentence(self._result.operation.value, value=self._total()), *self._table()]
             case Operation.COMPARE:
-                return (self._compare(),)
+                return [self._compare()]
             case Operation.NEXT | Operation.PREVIOUS:
-                return (self._sentence(self._result.operation.value, ends=True),)
+                return [self._sentence(self._result.operation.value, ends=True)]
             case Operation.MOST | Operation.LEAST:
                 # Where the highest value itself is asked for, it names no row.
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
-                return (self._sentence(phrase, ends=True),)
+                return [self._sentence(phrase, ends=True)]
         return self._look_up()
 
     # Sentences -------------------------------------------------------------------------------------------------------
 
-    def _look_up(self) -> tuple[TableLine, ...]:
+    def _look_up(self) -> list[str]:
         result = self._result
         if len(result.rows) > 1:
-            return (self._sentence("look_up_all" if result.targets else "count"), *self._table())
-        return (self._sentence("look_up" if result.targets else "only", ends=True),)
+            return [self._sentence("look_up_all" if result.targets else "count"), *self._table()]
+        return [self._sentence("look_up" if result.targets else "only", ends=True)]
 
-    def _with_rows(self) -> tuple[TableLine, ...]:
+    def _with_rows(self) -> list[str]:
         result = self._result
         if result.operation is Operation.ROWS:
             phrase = "rows"
@@ -157,9 +140,9 @@ class _Writer:
             phrase = "distinct"
         else:
             phrase = "count" if result.conditions else "count_all"
-        return (self._sentence(phrase), *self._table())
+        return [self._sentence(phrase), *self._table()]
 
-    def _compare(self) -> TableLine:
+    def _compare(self) -> str:
         """The row that was asked for is the first."""
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
@@ -168,13 +151,13 @@ class _Writer:
             "more" if is_more else "less",
             column=self._column(target),
             name=self._name(first),
-            value=f"{self._cell(first, target)}{PLACE}",
+            value=f"{self._cell(first, target)}{self._mark(first)}",
             other=self._name(second),
-            less=f"{self._cell(second, target)}{PLACE}",
+            less=f"{self._cell(second, target)}{self._mark(second)}",
         )
-        return TableLine(f"{text}.", (first, second))
+        return f"{text}."
 
-    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> TableLine:
+    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
         """With the first row's marker at its end; else a colon, when a table follows."""
         result = self._result
         known: dict[str, object] = {
@@ -192,31 +175,29 @@ class _Writer:
             known["column"] = self._column(result.targets[0])
         text = self._say(phrase, **(known | values))
         if ends:
-            return TableLine(f"{text}{PLACE}.", result.rows[:1])
-        return TableLine(f"{text}{':' if result.rows else '.'}")
+            return f"{text}{self._mark(result.rows[0]) if result.rows else ''}."
+        return f"{text}{':' if result.rows else '.'}"
 
     def _total(self) -> str:
         result = self._result
-        return self._with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
+        return _with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
     # The table -------------------------------------------------------------------------------------------------------
 
-    def _table(self) -> list[TableLine]:
+    def _table(self) -> list[str]:
         result = self._result
         if not result.rows:
             return []
         columns = [*range(result.name_columns), *self._varying_columns()]
-        lines = [TableLine("")]
-        lines.append(TableLine(self._row([self._column(at) for at in columns])))
-        lines.append(TableLine("|" + "---|" * len(columns)))
+        lines = ["", self._row([self._column(at) for at in columns]), "|" + "---|" * len(columns)]
         is_figure = result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
         shown = result.rows[: _MOST_EXAMPLES if is_figure else MOST_ROWS]
         for row in shown:
             cells = [self._cell(row, at) for at in columns]
-            cells[-1] += PLACE
-            lines.append(TableLine(self._row(cells), (row,)))
+            cells[-1] += self._mark(row)
+            lines.append(self._row(cells))
         if (further := result.matched - len(shown)) > 0:
-            lines += [TableLine(""), TableLine("…" + self._say("further", count=further))]
+            lines += ["", "…" + self._say("further", count=further)]
         return lines
 
     def _varying_columns(self) -> list[int]:
@@ -233,6 +214,10 @@ class _Writer:
     def _say(self, phrase: str, **values: object) -> str:
         return self._phrases[phrase].format(**values)
 
+    def _mark(self, row: ResultRow) -> str:
+        marker = self._marker_of(row)
+        return f" {marker}" if marker else ""
+
     def _conditions(self) -> str:
         return _escape(self._say("and").join(self._result.conditions))
 
@@ -244,10 +229,6 @@ class _Writer:
 
     def _cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], self._phrases, is_share=at in self._shares, is_markup=self._result.is_markup)
-
-    def _with_unit(self, number: str, cell: ResultCell) -> str:
-        unit = _SIGNS.get(cell.unit, cell.unit)
-        return f"{number} {unit}" if unit else number
 
     def _is_share(self, at: int) -> bool:
         """Whether all the cells lie between 0 and 1, in a column that says that it holds shares."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.db import DatabaseError
 
 from chat.answering.citations import quoted
-from chat.answering.computed_text import MOST_ROWS, fill_in_markers, render_result
+from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.answering.threads import in_thread
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
@@ -58,7 +58,7 @@ def render_computed(result: TableResult, sources: Sequence[ContextSource], langu
         source = _find_source(row, result, sources)
         return f"[{source.marker}]" if source is not None else ""
 
-    return fill_in_markers(render_result(result, language), marker_of)
+    return render_result(result, language, marker_of)
 
 
 def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextSource]) -> ContextSource | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -46,7 +45,6 @@ from retrieval.api.callers import caller_of
 from retrieval.api.pagination import Pagination
 from retrieval.api.problems import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
-from retrieval.types import Turn
 
 # The caller's conversations.
 
@@ -163,35 +161,13 @@ class AskView(AskersView):
         return Response(answer_as_json(finish_answer(answer, request.user)))
 
 
-def begin_answer(
-    request: Request,
-    question: str,
-    *,
-    visitor: str = "",
-    conversation_id: uuid.UUID | None = None,
-    collection: str | None = None,
-    method: str = "",
-    model: str = "",
-    anew: bool = False,
-    history: Sequence[Turn] | None = None,
-) -> Answer:
+def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
     """The caller's question as a row, not answered yet (see :func:`chat.streaming.asking.begin`).
 
     Raises: ValidationError by field; SiteBusy; BudgetSpent; DiskFull.
     """
     try:
-        return asking.begin(
-            question,
-            user=request.user,
-            visitor=visitor,
-            caller=caller_of(request),
-            conversation_id=conversation_id,
-            collection=collection,
-            method=method,
-            model=model,
-            anew=anew,
-            history=history,
-        )
+        return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 

@@ -53,12 +53,10 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
     collection = serializers.CharField(help_text="The slug of its collection; empty in answers of before.")
 
 
-class CitationSerializer(serializers.Serializer[Any]):
+class NearPlaceSerializer(serializers.Serializer[Any]):
+    """A place of a document: ``quote`` is its text from ``start`` to ``end``."""
+
     collection = serializers.CharField(help_text="The name of the document's collection.")
-    marker = serializers.IntegerField(help_text="The number in brackets in the answer.")
-    marker_start = serializers.IntegerField(help_text="Where the marker begins in the answer.")
-    marker_end = serializers.IntegerField()
-    chunk_id = serializers.IntegerField(allow_null=True)
     document = CitedDocumentSerializer()
     section = serializers.CharField()
     page = serializers.IntegerField(allow_null=True)
@@ -66,26 +64,19 @@ class CitationSerializer(serializers.Serializer[Any]):
     quote = serializers.CharField()
     start = serializers.IntegerField()
     end = serializers.IntegerField()
+    chunk_id = serializers.IntegerField(allow_null=True)
+
+
+class CitationSerializer(NearPlaceSerializer):
+    marker = serializers.IntegerField(help_text="The number in brackets in the answer.")
+    marker_start = serializers.IntegerField(help_text="Where the marker begins in the answer.")
+    marker_end = serializers.IntegerField()
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
     marked_start = serializers.IntegerField(
         allow_null=True, help_text="Where the quote begins in the answer, if it quotes more than that."
     )
     marked_end = serializers.IntegerField(allow_null=True)
     verbatim = serializers.BooleanField(help_text="The sentence stands in the source word for word.")
-
-
-class NearPlaceSerializer(serializers.Serializer[Any]):
-    """What comes near a question that the documents do not answer: ``quote`` is the document's text there."""
-
-    collection = serializers.CharField(help_text="The name of the document's collection.")
-    document = CitedDocumentSerializer()
-    section = serializers.CharField()
-    page = serializers.IntegerField(allow_null=True)
-    page_unit = serializers.ChoiceField(choices=["page", "slide"], required=False, help_text="What `page` counts.")
-    quote = serializers.CharField()
-    start = serializers.IntegerField()
-    end = serializers.IntegerField()
-    chunk_id = serializers.IntegerField(allow_null=True)
 
 
 class QuestionChoiceSerializer(serializers.Serializer[Any]):

@@ -16,21 +16,18 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import is_closed_to, may_read_all
-from chat.debugging.scores import scores_of
-from chat.debugging.steps import (
+from chat.debugging.candidates import (
     CandidateRow,
-    Sentence,
     Shown,
-    Step,
     candidate_rows,
     fill_in_number,
     group_digits,
     sentences_of,
     snippet,
     stage_label,
-    steps_of,
     used_weights,
 )
+from chat.debugging.scores import scores_of
 from chat.models import Answer
 from chat.pages.cards import page_label, passage_url
 from chat.pages.page_views import explainable_answer, for_visitors, known_visitor
@@ -118,71 +115,67 @@ class Bar:
     name: str
     start_ms: float | None
     milliseconds: float
-    left: float = 0.0
-    width: float = 0.0
+    whole_ms: float
     nested: bool = False
+
+    @property
+    def label(self) -> str:
+        return stage_label(self.name)
+
+    @property
+    def left(self) -> float:
+        return round(min(100.0, 100 * (self.start_ms or 0.0) / self.whole_ms), 2)
+
+    @property
+    def width(self) -> float:
+        return round(min(100.0 - self.left, 100 * self.milliseconds / self.whole_ms), 2)
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
     """The stages of a search from its timings, in the order of the work; those that it does not know last, without a
     beginning. Empty without timings."""
-    whole = _whole(timings_ms)
+    stages = [stage for stage in _SEARCH if stage in timings_ms]
+    whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
     at = 0.0
-    for stage in _SEARCH:
-        if stage not in timings_ms:
-            continue
-        bars.append(_bar(stage, at, timings_ms[stage], whole))
+    for stage in stages:
+        bars.append(Bar(stage, at, timings_ms[stage], whole))
         if stage == "legs":
-            bars += [
-                _bar(retriever, at, timings_ms[retriever], whole, nested=True)
-                for retriever in _AT_ONCE
-                if timings_ms.get(retriever)
-            ]
+            bars += [Bar(each, at, timings_ms[each], whole, nested=True) for each in _AT_ONCE if timings_ms.get(each)]
         at += timings_ms[stage]
-    known = {*_SEARCH, *_AT_ONCE, "total"}
-    bars += [Bar(stage, None, timings_ms[stage]) for stage in sorted(timings_ms) if stage not in known]
-    return tuple(bars)
+    unknown = timings_ms.keys() - {*_SEARCH, *_AT_ONCE, "total"}
+    return (*bars, *(Bar(stage, None, timings_ms[stage], whole) for stage in sorted(unknown)))
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
-    """The stages of an answer: search, context, wait, write, check; those that its timings cannot tell are left out.
+    """The stages of an answer: search, context, wait, write, check; those that its timings do not show are left out.
 
     ``timings_ms`` are moments since its beginning: `searched`, `first_token`, `written` and `total`. Of what passed
     before `searched`, ``search_ms`` was the search. Without `written`, writing and checking are one stage,
     `write and check`.
     """
-    total = timings_ms.get("total", 0.0)
-    searched = timings_ms.get("searched")
-    if not total or searched is None:
-        return (_bar("answer", 0.0, total, total),) if total else ()
-    bars = []
-    if search_ms is not None and search_ms <= searched:
-        bars += [_bar("search", 0.0, search_ms, total), _bar("context", search_ms, searched - search_ms, total)]
-    else:
-        bars.append(_bar("search", 0.0, searched, total))
+    total, searched = timings_ms.get("total", 0.0), timings_ms.get("searched")
+    if not total:
+        return ()
+    if searched is None:
+        return (Bar("answer", 0.0, total, total),)
     first, written = timings_ms.get("first_token"), timings_ms.get("written")
-    if first is not None:
-        bars.append(_bar("wait", searched, first - searched, total))
-        if written is None:
-            bars.append(_bar("write and check", first, total - first, total))
-        else:
-            bars += [_bar("write", first, written - first, total), _bar("check", written, total - written, total)]
-    elif total - searched > 0:
-        bars.append(_bar("decide", searched, total - searched, total))
-    return tuple(bars)
-
-
-def _whole(timings_ms: Mapping[str, float]) -> float:
-    one_after_the_other = sum(milliseconds for stage, milliseconds in timings_ms.items() if stage in _SEARCH)
-    return max(timings_ms.get("total", 0.0), one_after_the_other) or 1.0
-
-
-def _bar(name: str, start_ms: float, milliseconds: float, whole: float, *, nested: bool = False) -> Bar:
-    milliseconds = max(0.0, milliseconds)
-    left = min(100.0, 100 * start_ms / whole)
-    width = min(100.0 - left, 100 * milliseconds / whole)
-    return Bar(name, start_ms, milliseconds, round(left, 2), round(width, 2), nested)
+    # Each stage with the moment at which it ends.
+    ends = {"search": searched}
+    if search_ms is not None and search_ms <= searched:
+        ends = {"search": search_ms, "context": searched}
+    if first is None:
+        ends["decide"] = total
+    elif written is None:
+        ends |= {"wait": first, "write and check": total}
+    else:
+        ends |= {"wait": first, "write": written, "check": total}
+    starts = [0.0, *ends.values()]
+    return tuple(
+        Bar(stage, start, max(0.0, end - start), total)
+        for start, (stage, end) in zip(starts, ends.items(), strict=False)
+        if end > start or stage != "decide"
+    )
 
 
 # All that the debug panel shows of one answer.
@@ -197,12 +190,11 @@ class Panel:
 
     answer: Answer
     trace: AnswerTrace
-    steps: tuple[Step, ...]
-    search_bars: tuple[tuple[str, Bar], ...]
-    answer_bars: tuple[tuple[str, Bar], ...]
+    search_bars: tuple[Bar, ...]
+    answer_bars: tuple[Bar, ...]
     weights: Mapping[str, float]
     context: tuple[str, ...]
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[dict[str, Any], ...]
     rows: tuple[CandidateRow, ...]
     lexical_matches: int | None = None
     not_counted: str = ""
@@ -231,25 +223,19 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     trace = _open_part(trace, shown)
     trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
     matches, not_counted = _lexical_matches(answer, trace, viewer)
-    sentences = sentences_of(answer)
     return Panel(
         answer=answer,
         trace=trace,
-        steps=steps_of(answer, trace, sentences, matches),
-        search_bars=_label(search_bars(trace.timings_ms)),
-        answer_bars=_label(answer_bars(answer.timings_ms, trace.timings_ms.get("total"))),
+        search_bars=search_bars(trace.timings_ms),
+        answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
         weights=used_weights(trace),
         context=context_in_words(trace.assembly),
-        sentences=sentences,
+        sentences=sentences_of(answer),
         rows=candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
         profile_url=_profile_url(answer, viewer),
     )
-
-
-def _label(bars: tuple[Bar, ...]) -> tuple[tuple[str, Bar], ...]:
-    return tuple((stage_label(bar.name), bar) for bar in bars)
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:

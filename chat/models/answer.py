@@ -220,7 +220,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """ "attempt-sequence", both from 1; empty for what is not stored."""
+        """As ``attempt-sequence``, both from 1; empty for what is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property

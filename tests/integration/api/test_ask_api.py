@@ -98,12 +98,6 @@ def test_a_repeated_answer_does_not_lead_to_the_stranger_who_asked_first(api, ha
         assert first["conversation"] not in told.content.decode()
 
 
-def test_a_question_that_the_documents_do_not_answer_is_refused(api, handbook):
-    body = ask(api, "What is the boiling point of tungsten hexafluoride?").json()
-    assert body["refused"] is True
-    assert body["citations"] == []
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -8,19 +8,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
-from chat.models import Answer, Conversation, StreamedEvent
+from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams, writing
-from chat.types import AnswerToken, Completed, Failed, Usage
-from retrieval.models import Collection, Document
+from chat.types import AnswerToken, Completed, Failed
+from retrieval.models import Collection
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -274,20 +273,6 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     assert chunks[-2]["answer"] == "Twenty-five."
 
 
-def test_tokens_are_those_that_the_model_counted(
-    api: APIClient, collection: Collection, answered: Callable[..., None]
-) -> None:
-    usage = Usage(prompt_tokens=900, completion_tokens=12, cost=0.5)
-    answered(AnswerToken("Yes."), Completed("Yes.", (), refused=False, generator="tiny", usage=usage))
-    assert complete(api).json()["usage"] == {
-        "prompt_tokens": 900,
-        "completion_tokens": 12,
-        "total_tokens": 912,
-        "cost": 0.5,
-        "estimated": False,
-    }
-
-
 async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
     monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.2)
@@ -320,36 +305,6 @@ async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monk
             break
         await asyncio.sleep(0.05)
     assert (answer.status, answer.text) == (Answer.Status.STOPPED, "Twenty-five days")
-
-
-async def test_a_stream_holds_no_database_connection_while_it_waits(
-    collection: Collection, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await sync_to_async(ingest)(collection, "holidays.md", "# Holidays\n\nEvery employee has 25 days of holiday.\n")
-    held = []
-    whole = pipeline.answer
-
-    async def watched(*args: Any, **kwargs: Any) -> Any:
-        async for event in whole(*args, **kwargs):
-            held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
-            yield event
-
-    monkeypatch.setattr(pipeline, "answer", watched)
-    await stream()
-    assert held
-    assert not any(held)
-
-
-def test_a_program_leaves_no_session_and_owns_what_it_asked_by_its_id(
-    api: APIClient, collection: Collection, answered: Callable[..., None]
-) -> None:
-    answered(Completed("Yes.", (), refused=False, generator="tiny"))
-    response = complete(api)
-    assert not response.cookies
-    conversation = Conversation.objects.get(pk=response.json()["conversation"])
-    assert (conversation.owner, conversation.visitor) == (None, "")
-    rated = api.post(f"/api/v1/answers/{response.json()['answer_id']}/feedback/", {"helpful": True}, format="json")
-    assert rated.status_code == 201
 
 
 def test_the_schema_describes_the_protocol(

@@ -225,11 +225,6 @@ def test_who_approved_it_is_said_everywhere(
     assert saved["approved"] == {"by": "a former curator", "on": on}
 
 
-def test_other_answers_are_nobodys(document: Document) -> None:
-    asked = APIClient().post("/api/v1/ask/", {"question": "When do days lapse?"}, format="json").json()
-    assert asked["approved"] is None
-
-
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [

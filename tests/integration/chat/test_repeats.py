@@ -96,12 +96,6 @@ async def test_the_same_question_is_answered_from_before(library: Collection, se
     assert [(event.event_id, event.payload) for event in replayed] == [(one.event_id, one.payload) for one in retold]
 
 
-async def test_the_original_serves_again_and_again(library: Collection) -> None:
-    first, _ = await ask()
-    for _round in range(2):
-        assert (await ask())[0].repeats == first
-
-
 async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library: Collection, searches: list[str]) -> None:
     await ask()
     anew, _ = await ask(anew=True)
@@ -123,12 +117,6 @@ async def test_a_document_that_changed_is_asked(library: Collection, ingest: Ing
     again, _ = await ask()
     assert again.repeats is None
     assert "3500 grams" in again.text
-
-
-async def test_another_document_may_know_better(library: Collection, ingest: Ingest) -> None:
-    await ask()
-    await sync_to_async(ingest)(library, "other.md", "# Errata\n\nThe MX-9920-W really weighs 3500 grams.")
-    assert not await served_again()
 
 
 async def test_a_deleted_document_is_quoted_no_more(library: Collection) -> None:

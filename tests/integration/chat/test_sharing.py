@@ -131,10 +131,6 @@ def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) ->
     assert link_to(conversation) != link
 
 
-def test_sharing_twice_keeps_the_link(conversation: Conversation) -> None:
-    assert link_to(conversation) == link_to(Conversation.objects.get())
-
-
 def test_only_the_owner_shares_and_stops(conversation: Conversation, owner: User) -> None:
     strangers = [Client(), signed_in(User.objects.create_user("staff", is_staff=True))]
     for stranger in strangers:

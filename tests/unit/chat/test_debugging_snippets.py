@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.steps import FRAGMENT_CHARACTERS, Shown, SnippetPart, candidate_rows, snippet
+from chat.debugging.candidates import FRAGMENT_CHARACTERS, Shown, SnippetPart, candidate_rows, snippet
 from chat.types import KnownPassage
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace

@@ -59,14 +59,6 @@ async def test_text_is_streamed_and_markers_come_whole(server: ModelServer, sour
     assert await pieces(server, sources) == ["The pump weighs", " 3450 grams", " [1]."]
 
 
-async def test_wrong_markers_are_removed_and_missing_ones_added(
-    server: ModelServer, sources: list[ContextSource]
-) -> None:
-    server.pieces = ["Ten bar [7]", " and more [2, 9]. The pump weighs 3450 grams [2]. ", "It weighs 3450 grams."]
-    shown = "Ten bar and more. The pump weighs 3450 grams [1]. It weighs 3450 grams. [1]"
-    assert "".join(await pieces(server, sources)) == shown
-
-
 async def test_the_request_quotes_the_sources_and_is_the_same_each_time(
     server: ModelServer, sources: list[ContextSource]
 ) -> None:
@@ -109,42 +101,24 @@ async def test_a_refusal_of_the_key_is_final_and_does_not_show_it(
     assert len(server.requests) == 1
 
 
-async def test_after_the_first_word_nothing_is_tried_again(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.pieces = ["The pump ", "weighs ", "3450"]
-    server.break_after = 2
-    with pytest.raises(GenerationFailed, match="broke off"):
-        await pieces(server, sources)
-    assert len(server.requests) == 1
-
-
-async def test_a_line_that_breaks_after_the_first_word_is_not_tried_again(
-    server: ModelServer, sources: list[ContextSource]
+@pytest.mark.parametrize(
+    ("trouble", "said", "requests"),
+    [
+        ({"break_after": 2}, "broke off", 1),
+        ({"promised_bytes": 100_000, "break_after": 2}, "line to the model broke", 1),
+        ({"promised_bytes": 100_000, "break_after": 0}, "line to the model broke", completion_client.ATTEMPTS),
+        ({"garbage": True}, "not a chat completion", 1),
+        ({"pieces": []}, "said nothing", 1),
+    ],
+)
+async def test_what_breaks_is_tried_again_before_the_first_word_only(
+    server: ModelServer, sources: list[ContextSource], trouble: dict[str, object], said: str, requests: int
 ) -> None:
-    server.promised_bytes = 100_000
-    server.break_after = 2
-    with pytest.raises(GenerationFailed, match="line to the model broke"):
+    for name, value in trouble.items():
+        setattr(server, name, value)
+    with pytest.raises(GenerationFailed, match=said):
         await pieces(server, sources)
-    assert len(server.requests) == 1
-
-
-async def test_a_line_that_breaks_before_it_is_tried_again(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.promised_bytes = 100_000
-    server.break_after = 0
-    with pytest.raises(GenerationFailed, match="line to the model broke"):
-        await pieces(server, sources)
-    assert len(server.requests) == completion_client.ATTEMPTS
-
-
-async def test_garbage_is_an_error(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.garbage = True
-    with pytest.raises(GenerationFailed, match="not a chat completion"):
-        await pieces(server, sources)
-
-
-async def test_an_empty_answer_is_an_error(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.pieces = []
-    with pytest.raises(GenerationFailed, match="said nothing"):
-        await pieces(server, sources)
+    assert len(server.requests) == requests
 
 
 async def test_silence_ends_in_time(server: ModelServer, sources: list[ContextSource]) -> None:
@@ -162,9 +136,12 @@ async def test_nobody_there(sources: list[ContextSource], server: ModelServer) -
 async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces = ["word "] * 500
     server.delay_seconds = 0.01
-    stream = generator(server).compose(draft_of(sources), ())
+    draft = draft_of(sources)
+    stream = generator(server).compose(draft, ())
     assert await anext(stream)
-    await stream.aclose()  # type: ignore[attr-defined]
+    await stream.aclose()
+    assert draft.usage is not None
+    assert draft.usage.completion_tokens > 0
     assert await asyncio.to_thread(server.closed_early.wait, 5)
 
 
@@ -231,41 +208,10 @@ async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, 
     assert partial.usage == Usage(700, 9)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["<think>Grams? [2] ", "or kilos?</think>\n\n", "It weighs 3450 grams [1]."],
-        ["<th", "ink>", "hm</thi", "nk>It weighs", " 3450 grams [1]."],
-        ["<think>a</think><think>b</think>It weighs 3450 grams [1]."],
-        ["<Think>Grams?</TH", "INK>It weighs 3450 grams [1]."],
-    ],
-)
-async def test_what_a_model_thinks_aloud_is_not_shown(
-    server: ModelServer, sources: list[ContextSource], words: list[str]
-) -> None:
-    server.pieces, server.thoughts = words, ["What is asked? ", "A weight."]
-    assert "".join(await pieces(server, sources)) == "It weighs 3450 grams [1]."
-
-
 async def test_a_model_that_only_thinks_said_nothing(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces = ["<think>round and round"]
     with pytest.raises(GenerationFailed, match="a call of a function"):
         await pieces(server, sources)
-
-
-async def test_a_tag_that_a_source_is_about_stays(server: ModelServer) -> None:
-    server.pieces = ["The tag <think> begins ", "a thought [1]."]
-    text, _ = await drafted(server, [source("The tag <think> begins a thought.")])
-    assert text == "The tag <think> begins a thought [1]."
-
-
-async def test_a_call_as_text_is_no_answer(
-    server: ModelServer, sources: list[ContextSource], caplog: pytest.LogCaptureFixture
-) -> None:
-    server.pieces = ['{"name": "ask_tables", "argu', 'ments": {"question": "How heavy?"}}']
-    with pytest.raises(GenerationFailed, match="a call of a function"):
-        await pieces(server, sources)
-    assert "it was left out" in caplog.text
 
 
 @pytest.mark.parametrize("said", ["The sources do not mention its weight.", "I'm sorry, but I can't assist with that."])
@@ -351,16 +297,6 @@ async def test_tokens_that_nobody_counts_are_reckoned(server: ModelServer, sourc
     # "The pump weighs 3450 grams [1]." has 31 characters.
     assert partial.usage.completion_tokens == 9
     assert 150 < partial.usage.prompt_tokens < 400
-
-
-async def test_an_answer_that_is_stopped_has_taken_tokens(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.pieces, server.delay_seconds = [f"word{number} " for number in range(500)], 0.01
-    partial = draft_of(sources)
-    stream = generator(server).compose(partial, ())
-    assert await anext(stream)
-    await stream.aclose()
-    assert partial.usage is not None
-    assert partial.usage.completion_tokens > 0
 
 
 async def test_sources_that_do_not_fit_are_named_and_the_context_holds(server: ModelServer) -> None:

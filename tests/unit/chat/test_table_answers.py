@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chat.answering.computed_text import MOST_ROWS, fill_in_markers, render_result
+from chat.answering.computed_text import MOST_ROWS, render_result
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 
 
@@ -38,7 +38,7 @@ TWO = (
 
 
 def write(result: TableResult, language: str = "en") -> str:
-    return fill_in_markers(render_result(result, language), lambda row: f"[{row.chunk_id}]")
+    return render_result(result, language, lambda row: f"[{row.chunk_id}]")
 
 
 def test_a_look_up_is_one_plain_sentence() -> None:
@@ -47,7 +47,7 @@ def test_a_look_up_is_one_plain_sentence() -> None:
 
 
 def test_without_markers_nothing_is_left_of_their_places() -> None:
-    assert fill_in_markers(render_result(WEIGHTS, "en"), lambda _row: "") == "The weight of MX-1 is 3450 g."
+    assert render_result(WEIGHTS, "en", lambda _row: "") == "The weight of MX-1 is 3450 g."
 
 
 def test_the_row_that_has_the_most_states_its_column_and_condition() -> None:
@@ -109,7 +109,6 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
     ]
     assert lines[4] == "| A1 | 1 g [1] |"
     assert lines[-1] == f"… and {60 - MOST_ROWS} more"
-    assert [line.rows for line in render_result(result, "en")][4] == (rows[0],)
 
 
 def test_rows_that_match_are_shown_without_a_claim() -> None:

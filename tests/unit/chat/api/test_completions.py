@@ -50,12 +50,6 @@ def test_a_repeated_marker_takes_nothing_from_the_next() -> None:
     assert {marker for marker, _ in places(whole)} == {"[1]"}
 
 
-def test_brackets_in_code_lead_nowhere() -> None:
-    whole = COMPLETION.whole(answer("Take `row[1]` [1].", citation(14, 10)), SOURCES)
-    (annotation,) = whole["choices"][0]["message"]["annotations"]
-    assert annotation["url_citation"]["start_index"] == 14
-
-
 def test_a_document_that_is_gone_has_no_address() -> None:
     whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
     assert places(whole) == []

@@ -1,0 +1,268 @@
+"""What the debug panel shows of one answer's candidates and sentences: snippets, scores as bars, labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.formats import number_format
+from django.utils.text import Truncator
+from django.utils.translation import gettext_lazy
+
+from chat.models import Answer
+from chat.pages.cards import passage_url, plain
+from chat.types import AnswerTrace, KnownPassage
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Candidate, Retriever, RetrieverScore
+
+# The words of a passage around what a search found in it. Pure Python.
+
+Span = tuple[int, int]
+
+FRAGMENT_CHARACTERS = 150
+LARGEST_FRAGMENTS = 2
+# So much is shown in front of the first match of a fragment.
+LEAD_CHARACTERS = 40
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetPart:
+    """A stretch of text; ``marked`` where it matches."""
+
+    text: str
+    marked: bool = False
+
+
+def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
+    """The beginning of the text, or, where ``spans`` of it match, up to two fragments that show the first of them.
+
+    ``spans`` are places ``[start, end)`` of the text in any order. The second fragment begins at the first match,
+    behind the first fragment, of a word that it does not show. White space is one blank; "…" stands for what is left
+    out. Empty for an empty text.
+    """
+    matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
+    fragments = _fragments(text, matches) or [_cut(text, 0)]
+    pieces: list[SnippetPart] = []
+    for number, (start, end) in enumerate(fragments):
+        if number or text[:start].strip():
+            pieces.append(SnippetPart("… " if not number else " … "))
+        pieces += _pieces(text, start, end, matches)
+    if text[fragments[-1][1] :].strip():
+        pieces.append(SnippetPart(" …"))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _fragments(text: str, matches: Sequence[Span]) -> list[Span]:
+    fragments: list[Span] = []
+    shown: set[str] = set()
+    for start, end in matches:
+        word = text[start:end].lower()
+        if word in shown or len(fragments) == LARGEST_FRAGMENTS:
+            continue
+        if fragments and start < fragments[-1][1]:
+            shown.add(word)
+            continue
+        fragment = _cut(text, max(start - LEAD_CHARACTERS, fragments[-1][1] if fragments else 0))
+        # A match that is longer than a fragment is shown as far as it goes.
+        fragments.append((fragment[0], max(fragment[1], min(end, start + FRAGMENT_CHARACTERS))))
+        shown.add(word)
+    if len(fragments) == 2 and fragments[1][0] - fragments[0][1] < 3:
+        return [(fragments[0][0], fragments[1][1])]
+    return fragments
+
+
+def _cut(text: str, start: int) -> Span:
+    """A fragment from the word at or behind ``start`` to the end of a word."""
+    if start and (space := _SPACE.search(text, start)) and space.start() - start < LEAD_CHARACTERS // 2:
+        start = space.end()
+    end = min(len(text), start + FRAGMENT_CHARACTERS)
+    if end < len(text):
+        space_before = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = space_before if space_before > start + FRAGMENT_CHARACTERS // 2 else end
+    return start, end
+
+
+def _pieces(text: str, start: int, end: int, matches: Sequence[Span]) -> list[SnippetPart]:
+    pieces = []
+    at = start
+    for first, last in matches:
+        if first < at or first >= end:
+            continue
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[at:first])))
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[first : min(last, end)]), marked=True))
+        at = min(last, end)
+    pieces.append(SnippetPart(_SPACE.sub(" ", text[at:end])))
+    return pieces
+
+
+# The candidates of a saved search, as rows of a table. Pure Python.
+
+UNKNOWN = KnownPassage(title="", section="", preview="")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the passage of a candidate says, and where it can be read; ``href`` is empty when it is gone.
+
+    ``is_closed`` tells that it is there, and that the viewer may not read it.
+    """
+
+    pieces: tuple[SnippetPart, ...] = ()
+    href: str = ""
+    page: str = ""
+    is_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBar:
+    """What a retriever said of a candidate, and the bar of its contribution: start and width, in percent. It begins in
+    the middle (50) and goes right for what helped, left for what cost."""
+
+    score: RetrieverScore
+    largest: float
+
+    @property
+    def width(self) -> float:
+        return round(50 * min(1.0, abs(self.score.contribution) / self.largest), 1)
+
+    @property
+    def start(self) -> float:
+        return 50.0 if self.score.contribution >= 0 else 50.0 - self.width
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """One candidate. ``added_parts`` are those of its score that have no column: bonus, boosts; ``added`` is their sum.
+    ``moved`` is how many places the reranker took it up."""
+
+    candidate: Candidate
+    known: KnownPassage
+    shown: Shown
+    vector: ScoreBar
+    lexical: ScoreBar
+    added_parts: tuple[tuple[str, float], ...]
+    added: float
+    moved: int
+
+
+def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
+    """The candidates of a trace: those kept by rank, then those dropped by score, ties by chunk id.
+
+    ``shown`` has the passages by chunk id, those that the viewer may not read as closed. A candidate that it lacks is
+    gone, and shows the beginning that the trace has kept.
+    """
+    contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
+    rows = []
+    for each in ordered:
+        known = trace.passages.get(each.chunk_id, UNKNOWN)
+        parts = (("both retrievers", each.bonus), *((boost.name, boost.contribution) for boost in each.boosts))
+        rows.append(
+            CandidateRow(
+                each,
+                known,
+                shown.get(each.chunk_id) or Shown(snippet(known.preview)),
+                ScoreBar(each.retrievers[Retriever.VECTOR], largest),
+                ScoreBar(each.retrievers[Retriever.LEXICAL], largest),
+                tuple((name, contribution) for name, contribution in parts if contribution),
+                sum(contribution for _name, contribution in parts),
+                each.rerank.rank_before - each.rank if each.rerank and each.rank is not None else 0,
+            )
+        )
+    return tuple(rows)
+
+
+def used_weights(trace: SearchTrace) -> dict[str, float]:
+    """The retrievers' weights for this question, which a method may choose anew each time; else those of the plan."""
+    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    for candidate in trace.candidates:
+        scores = candidate.retrievers.items()
+        used.update({retriever.value: score.weight for retriever, score in scores if score.score is not None})
+    return used
+
+
+# What the stages of an answer are called in the panel.
+
+STAGES = {
+    "reformulate": gettext_lazy("reformulate"),
+    "classify": gettext_lazy("classify and plan"),
+    "legs": gettext_lazy("both retrievers"),
+    "vector": gettext_lazy("vector retriever"),
+    "lexical": gettext_lazy("lexical retriever"),
+    "scores": gettext_lazy("missing scores"),
+    "fuse": gettext_lazy("fuse"),
+    "rerank": gettext_lazy("rerank"),
+    "load": gettext_lazy("load passages"),
+    "search": gettext_lazy("search"),
+    "context": gettext_lazy("put the context together"),
+    "wait": gettext_lazy("wait for the first word"),
+    "decide": gettext_lazy("decide that nothing answers"),
+    "write": gettext_lazy("write"),
+    "check": gettext_lazy("check the sentences"),
+    "write and check": gettext_lazy("write and check"),
+    "answer": gettext_lazy("answer"),
+    "total": gettext_lazy("total"),
+}
+
+REASONS = {
+    "number": gettext_lazy("a number of it is not in the source"),
+    "name": gettext_lazy("a name of it is not in the source"),
+    "negation": gettext_lazy("one of them negates what the other says"),
+    "words": gettext_lazy("its words are not in the source"),
+    "uncited": gettext_lazy("it names no source"),
+    "elsewhere": gettext_lazy("another source than the one it names supports it"),
+}
+
+
+def stage_label(name: str) -> str:
+    """A stage's name for people; one that is not known here as it is called in the trace."""
+    return str(STAGES.get(name, name.replace("_", " ")))
+
+
+def reason_label(name: str) -> str:
+    """What speaks against a sentence, in words."""
+    return str(REASONS.get(name, name))
+
+
+def group_digits(number: int) -> str:
+    """A count with its thousands set apart, as the reader's language does it."""
+    return str(number_format(number, force_grouping=True))
+
+
+def fill_in_number(text: str, number: int) -> str:
+    """A text with its count in place of ``%(number)s``."""
+    return text % {"number": group_digits(number)}
+
+
+# The sentences of an answer and how far their sources bear them out.
+
+PASSAGE_CHARACTERS = 220
+
+
+def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
+    """The checked sentences in the order of the answer, as they are stored, each with its ``text``, its ``reasons`` in
+    words, and the ``passage`` that supports it best with its ``href``; empty when none were checked."""
+    sources = {source["marker"]: source for source in answer.sources}
+    return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
+
+
+def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    best = statement.get("best") or {}
+    source = sources.get(best.get("marker", 0))
+    passage = href = ""
+    if source is not None:
+        start, end = best["start"], best["end"]
+        words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
+        passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)
+        href = passage_url(source["document"]["id"], start, end)
+    return {
+        **statement,
+        "text": plain(text[statement["start"] : statement["end"]]),
+        "reasons": [reason_label(reason) for reason in statement.get("reasons", ())],
+        "passage": passage,
+        "href": href,
+    }
