@@ -21,7 +21,7 @@ from chat.conversations.history import behind_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
-from chat.streaming.writing import RUNS
+from chat.streaming.runs import RUNS
 from retrieval.key_limits import KeyLimits, limits_of, set_limits
 
 # A right that is lost ends a stream after this long, and a little.

@@ -6,9 +6,9 @@ Answers that no process writes any more are closed here too, and the events of o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, transaction
@@ -25,6 +25,7 @@ from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
+from chat.streaming.runs import Run, text_of
 from chat.types import (
     READ_FOR_PREVIEW,
     AnswerDraft,
@@ -43,9 +44,6 @@ from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.jobs import sweeping
 from retrieval.models.webhook import Webhook, announce
 
-if TYPE_CHECKING:
-    from chat.streaming.writing import Run
-
 logger = logging.getLogger(__name__)
 
 # Of the event `failed`, when there was no room to save the answer.
@@ -58,11 +56,6 @@ EVENTS_KEPT = timedelta(days=1)
 def store(events: Sequence[StreamedEvent]) -> None:
     """Write events that may have been written before: the last regular round can still be under way at the end."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
-
-
-def text_of(events: Iterable[StreamedEvent]) -> str:
-    """What these events say of the answer's text."""
-    return "".join(event.payload["text"] for event in events if event.name == "token")
 
 
 def save(run: Run) -> StreamedEvent:

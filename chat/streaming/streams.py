@@ -24,8 +24,8 @@ from django.utils import timezone
 from chat.answering.threads import in_database
 from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
+from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import deleted_message, unsaved
-from chat.streaming.writing import RUNS, Run
 from retrieval.infrastructure import disk
 
 POLL_SECONDS = 0.25

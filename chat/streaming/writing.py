@@ -15,9 +15,7 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from contextvars import Context
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
@@ -33,17 +31,18 @@ from chat.answering.threads import in_database, in_thread
 from chat.conversations import rights
 from chat.conversations.history import turns_before
 from chat.metrics import ABANDONED, OUT_OF_TIME, QUEUE_SECONDS
-from chat.models import Answer, StreamedEvent
+from chat.models import Answer
 from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
 from chat.streaming.asking import filters_of
+from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import broken_message, deleted_message, interrupted_message, stopped_message
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.infrastructure import deadline, jobs
 from retrieval.infrastructure.database import NOT_WAITING, NotWaiting, fetch, statements_within
 from retrieval.infrastructure.tracing import span
-from retrieval.types import SearchFilters, SearchMethod, Turn
+from retrieval.types import SearchFilters, SearchMethod
 
 logger = logging.getLogger(__name__)
 
@@ -65,78 +64,6 @@ _RENEW = (
 )
 
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """The writing of a leased ``answer`` in this process: what it is written from, what it has published so far, and
-    what is to be saved of it.
-
-    The first ``stored`` events are in the database. ``readers`` are those whose line is open, ``followers`` those of
-    them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
-    was last taken. ``caller`` is who has a share of the places. ``may_return`` says that a reader of a kind that comes
-    back has been here, ``is_begun`` that it no longer waits for its turn, ``is_stopped`` that it was cancelled because
-    somebody stopped it, nobody reads it, or another process writes it. ``ending`` says that its outcome is known and is
-    being saved: from then on it cannot be stopped.
-
-    ``draft`` is None until the sources are known, ``outcome`` until it is known; it is an earlier answer where that one
-    serves again. ``is_partial`` says that a reader, the lack of one, or the deadline ended it. ``cache_key`` is empty
-    for an answer that must not serve again.
-    """
-
-    answer: Answer
-    filters: SearchFilters
-    history: tuple[Turn, ...] = ()
-    loop: asyncio.AbstractEventLoop = field(init=False)
-    caller: str = ""
-    may_return: bool = True
-    events: list[StreamedEvent] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-    readers: int = 0
-    last_read: float = field(default_factory=time.monotonic)
-    followers: int = 0
-    last_followed: float = field(default_factory=time.monotonic)
-    stored: int = 0
-    is_begun: bool = False
-    is_stopped: bool = False
-    ending: bool = False
-
-    draft: AnswerDraft | None = None
-    outcome: Completed | Failed | Answer | None = None
-    timings_ms: dict[str, float] = field(default_factory=dict)
-    cache_key: str = ""
-    is_partial: bool = False
-
-    @property
-    def text(self) -> str:
-        """What has been published of the answer."""
-        return saving.text_of(self.events)
-
-    def cancel(self) -> None:
-        """Stop the writing, unless its outcome is being saved already."""
-        if self.task is not None and not self.ending:
-            self.is_stopped = True
-            self.task.cancel()
-
-    def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
-        """The event that comes behind those that were published."""
-        sequence = len(self.events) + 1
-        return StreamedEvent(
-            answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload
-        )
-
-    def publish(self, event: StreamedEvent) -> None:
-        self.events.append(event)
-        changed, self.changed = self.changed, asyncio.Event()
-        changed.set()
-
-    def tell(self, name: str, payload: dict[str, Any]) -> None:
-        """Publish the next event."""
-        self.publish(self.next_event(name, payload))
-
-
-RUNS: dict[uuid.UUID, Run] = {}
 
 
 # Its beginning ------------------------------------------------------------------------------------------------------
