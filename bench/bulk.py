@@ -7,7 +7,6 @@ minutes that way and seconds this way. What search reads afterwards is the same.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,17 +24,9 @@ if TYPE_CHECKING:
     from retrieval.types import Vectors
 
 BATCH = 500
-# A `tsvector` holds at most 1 MB and a `sparsevec` 16,000 terms, and larger ones are refused. Below the first bound no
-# text can reach either; of a longer one so much is analysed as surely fits.
-SURELY_FITTING_CHARACTERS = 30_000
-LARGEST_ANALYSED_BYTES = 250_000
-MOST_DISTINCT_WORDS = 12_000
-
-# Bounded, so that a text without white space is cut too, and not dropped.
-_RUN = re.compile(r"\S{1,200}")
-_WORD = re.compile(r"\w+")
-# PostgreSQL leaves out words this long; the patterns that look for identifiers would take minutes over one.
-_UNINDEXED = re.compile(r"(?<![^\W_])[^\W_]{2047,}")
+# A `tsvector` holds at most 1 MB and a `sparsevec` 16,000 terms, and larger ones are refused: the rest of a longer text
+# is not searched by its words.
+ANALYSED_CHARACTERS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +167,7 @@ def _parameters(collection: Collection, chunks: Sequence[_Placed]) -> dict[str, 
         "titles": [expand_identifiers(title) for _, title, _, _ in chunks],
         "headings": [expand_identifiers("\n".join(new.heading_path)) for *_, new in chunks],
         "questions": [expand_identifiers("\n".join(new.questions)) for *_, new in chunks],
-        "contents": [analysed_text(new.content) for *_, new in chunks],
+        "contents": [expand_identifiers(new.content[:ANALYSED_CHARACTERS])[:ANALYSED_CHARACTERS] for *_, new in chunks],
         "starts": [new.start for *_, new in chunks],
         "ends": [new.end for *_, new in chunks],
         "pages": [new.page for *_, new in chunks],
@@ -252,20 +243,3 @@ def _count_lexemes(collection: Collection) -> None:
             """,
             [collection.pk, collection.pk],
         )
-
-
-def analysed_text(text: str) -> str:
-    """``text`` as keyword search analyses it; of one too long for PostgreSQL, the part from its beginning that fits."""
-    terms = expand_identifiers(_UNINDEXED.sub(" ", text))
-    if len(terms) <= SURELY_FITTING_CHARACTERS:
-        return terms
-    size = 0
-    distinct: set[str] = set()
-    for run in _RUN.finditer(terms):
-        word = run.group().lower()
-        size += len(word.encode()) + 1
-        distinct.add(word)
-        distinct.update(_WORD.findall(word))
-        if size > LARGEST_ANALYSED_BYTES or len(distinct) > MOST_DISTINCT_WORDS:
-            return terms[: run.start()]
-    return terms

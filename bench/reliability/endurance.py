@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass
 import psutil
 from psycopg import connect
 
-from bench.reliability.load_questions import distinct_questions
-from bench.reliability.running_site import RunningSite, running_site
-from bench.reliability.tables import percentile, progress, seconds
+from bench.reliability.running_site import RunningSite, distinct_questions, percentile, progress, running_site, seconds
 from bench.reporting import table
 
 # The first answers load models and fill caches; they are not among what is compared.

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 
-from bench.reliability.running_site import RunningSite, SiteFailed, running_site
-from bench.reliability.tables import percentile, progress, seconds
+from bench.reliability.running_site import RunningSite, SiteFailed, percentile, progress, running_site, seconds
 from bench.reporting import table
 
 if TYPE_CHECKING:

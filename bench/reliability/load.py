@@ -17,8 +17,7 @@ from random import Random
 import httpx2
 from django.db import Error, connections
 
-from bench.reliability.load_questions import distinct_questions
-from bench.reliability.running_site import RunningSite
+from bench.reliability.running_site import RunningSite, distinct_questions
 from chat.models import Answer
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.submission import submit

@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from bench.reliability.asker import AskOutcome, ask, get
-from bench.reliability.load_questions import distinct_questions
-from bench.reliability.running_site import running_site
-from bench.reliability.tables import percentile, progress, seconds
+from bench.asker import AskOutcome, ask, get
+from bench.reliability.running_site import distinct_questions, percentile, progress, running_site, seconds
 from bench.reporting import table
 
 LONGEST_WAIT_SECONDS = 5.0

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import httpx2
 import psutil
 
 from bench import with_constants
+from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -227,3 +229,34 @@ def _kill(process: psutil.Process) -> None:
         process.kill()
     except psutil.NoSuchProcess:
         return
+
+
+# What is asked of it, and how the benches report --------------------------------------------------------------------
+
+
+def distinct_questions(mark: str = "") -> Iterator[str]:
+    """Without end, and no two alike, so that no earlier answer can be repeated: the demo documents answer them."""
+    texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
+    for number in count():
+        yield f"{texts[number % len(texts)][:400]} ({mark}{number})"
+
+
+def percentile(values: Sequence[float], percent: float) -> float | None:
+    """None of no values."""
+    return statistics.percentile(values, percent) if values else None
+
+
+def seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} s"
+
+
+def progress(done: int, total: int, what: str) -> None:
+    """A bar on standard error, rewritten in place in a terminal."""
+    filled = round(24 * done / max(1, total))
+    end = "\r" if sys.stderr.isatty() and done < total else "\n"
+    print(
+        f"[{'#' * filled}{'.' * (24 - filled)}] {done} of {total}  {what[:70]:<70}",
+        end=end,
+        file=sys.stderr,
+        flush=True,
+    )

@@ -13,9 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.reliability.load_questions import distinct_questions
-from bench.reliability.running_site import RunningSite, running_site
-from bench.reliability.tables import percentile, seconds
+from bench.reliability.running_site import RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 from tests.support import bombs
 

@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db import connection
 
 from bench import with_constants
+from bench.asker import AskOutcome, read_all
 from bench.speed.slow_model import SlowModel, slow_model
-from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics import Percentiles, percentiles
@@ -54,11 +54,11 @@ class StreamRun:
     once; ``settled`` is the load a little after that. ``quoted`` says that no model wrote."""
 
     streams: int
-    readings: Sequence[Reading]
+    readings: Sequence[AskOutcome]
     before: StreamLoad
     peak: StreamLoad
     after: StreamLoad
-    vanished: Sequence[Reading]
+    vanished: Sequence[AskOutcome]
     stopped_seconds: float
     settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
@@ -86,8 +86,7 @@ class StreamRun:
 
     def percentiles(self, moment: str) -> Percentiles | None:
         """Seconds to one moment of the readings that it came in; None when it came in none."""
-        values = (getattr(reading, f"{moment}_seconds") for reading in self.readings)
-        known = [value for value in values if value is not None]
+        known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
 
@@ -106,7 +105,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
                 before = watch.now()
                 readings = _read(port, _questions(streams), over_seconds)
                 peak, after = watch.peak(), watch.now()
-            if not any(reading.first_token_seconds is not None for reading in readings):
+            if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
             vanished = _vanish(port, _questions(streams), over_seconds)
@@ -124,15 +123,15 @@ def _questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
-def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[AskOutcome]:
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[AskOutcome]:
     """Readers who hang up together as soon as each of them has read something, or has failed."""
 
-    def enough(readings: Sequence[Reading]) -> bool:
-        return all(reading.first_token_seconds is not None or reading.error for reading in readings)
+    def enough(readings: Sequence[AskOutcome]) -> bool:
+        return all("token" in reading.first or reading.error for reading in readings)
 
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds, enough=enough))
 

@@ -149,8 +149,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self.render_page(request, template, title, {**shared, **context})
 
 
-Days = Mapping[date, Activity]
-
 _METRICS = (
     (Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
     (Score.Metric.ANSWER_RELEVANCY, Judgement.Judge.OFFLINE),
@@ -159,60 +157,60 @@ _METRICS = (
 )
 
 
-def day_charts(scope: DashboardScope, days: Days) -> list[SafeString]:
+def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> list[SafeString]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
     labels = [day_and_month(day) for day in days]
 
-    def series(*named: tuple[str, str], divisor: float = 1) -> list[Series]:
-        read = [(name, [getattr(day, field) for day in days.values()]) for name, field in named]
-        return [Series(name, [None if one is None else one / divisor for one in values]) for name, values in read]
+    def series(divisor: float, **named: str) -> list[Series]:
+        read = {name: [getattr(day, field) for day in days.values()] for field, name in named.items()}
+        return [
+            Series(name, [None if one is None else one / divisor for one in values]) for name, values in read.items()
+        ]
 
     def links(**lookups: object) -> list[str]:
         return [scope.answer_list(day, **lookups) for day in days]
 
+    def bars(caption: Caption, drawn: list[Series], **lookups: object) -> SafeString:
+        return stacked_bars(caption, labels, drawn, number=whole, links=links(**lookups))
+
+    def rate(caption: Caption, drawn: list[Series], **lookups: object) -> SafeString:
+        return line_chart(caption, labels, drawn, most=1, number=percent, links=links(**lookups))
+
     return [
-        stacked_bars(
+        bars(
             _caption(
                 "questions",
                 _("Questions a day"),
                 _("Questions by the day on which their answer was finished, and by outcome."),
                 _("No question was answered in this period."),
             ),
-            labels,
             series(
-                (_("answered"), "answered"),
-                (_("no answer in the documents"), "refused"),
-                (_("failed"), "failed"),
-                (_("stopped"), "stopped"),
+                1,
+                answered=_("answered"),
+                refused=_("no answer in the documents"),
+                failed=_("failed"),
+                stopped=_("stopped"),
             ),
-            number=whole,
-            links=links(),
         ),
-        line_chart(
+        rate(
             _caption(
                 "helpful",
                 _("Helpful rate"),
                 _("Share of the rated answers that were rated as helpful. Days without a rating are left out."),
                 _("Nobody rated an answer in this period, so the rate is unknown."),
             ),
-            labels,
-            series((_("helpful"), "helpful_rate")),
-            most=1,
-            number=percent,
-            links=links(feedback__helpful__exact=0),
+            series(1, helpful_rate=_("helpful")),
+            feedback__helpful__exact=0,
         ),
-        line_chart(
+        rate(
             _caption(
                 "refusals",
                 _("Refusals"),
                 _("Refused: no answer found in the documents. Share of the complete answers."),
                 _("No answer was completed in this period, so the share is unknown."),
             ),
-            labels,
-            series((_("refused"), "refusal_rate")),
-            most=1,
-            number=percent,
-            links=links(refused__exact=1),
+            series(1, refusal_rate=_("refused")),
+            refused__exact=1,
         ),
         line_chart(
             _caption(
@@ -226,25 +224,23 @@ def day_charts(scope: DashboardScope, days: Days) -> list[SafeString]:
             ),
             labels,
             series(
-                (_("p95, last word"), "p95_ms"),
-                (_("p50, last word"), "p50_ms"),
-                (_("p50, first word"), "first_token_p50_ms"),
-                divisor=1000,
+                1000,
+                p95_ms=_("p95, last word"),
+                p50_ms=_("p50, last word"),
+                first_token_p50_ms=_("p50, first word"),
             ),
             number=decimal,
             links=links(status__exact=Answer.Status.COMPLETED.value),
         ),
-        stacked_bars(
+        bars(
             _caption(
                 "degraded",
                 _("Degraded searches"),
                 _("Questions for which one part of the search failed, such as search by meaning."),
                 _("Every part of the search answered every question of this period."),
             ),
-            labels,
-            series((_("degraded"), "degraded")),
-            number=whole,
-            links=links(degraded="yes"),
+            series(1, degraded=_("degraded")),
+            degraded="yes",
         ),
     ]
 
@@ -300,25 +296,6 @@ def _caption(name: str, title: str, description: str, empty: str, axis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure of the whole period, and the list behind it."""
-
-    name: str
-    figure: str
-    note: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerListLink:
-    """A list of bad answers that can be chosen."""
-
-    name: str
-    address: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerRow:
     """A bad answer, and where to correct it."""
 
@@ -345,23 +322,23 @@ def score_rows(scores: Sequence[Score]) -> list[AnswerRow]:
     return [AnswerRow(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]
 
 
-def tiles(scope: DashboardScope, total: Activity) -> list[Tile]:
-    """The figures of the whole period; an unknown figure is a dash, with the reason."""
+def tiles(scope: DashboardScope, total: Activity) -> list[tuple[str, str, str, str]]:
+    """The figures of the whole period: name, figure, note, and the list behind it. An unknown figure is a dash."""
     return [
-        Tile(_("Questions"), whole(total.asked), _("%s failed") % whole(total.failed), scope.answer_list()),
-        Tile(
+        (_("Questions"), whole(total.asked), _("%s failed") % whole(total.failed), scope.answer_list()),
+        (
             _("Helpful rate"),
             percent(total.helpful_rate),
             _("of %s answers that were marked") % whole(total.rated) if total.rated else _("nobody marked an answer"),
             scope.address("answers", kind=UNHELPFUL),
         ),
-        Tile(
+        (
             _("Refusals"),
             percent(total.refusal_rate),
             _("%s without an answer in the documents") % whole(total.refused),
             scope.address("answers", kind=UNANSWERED),
         ),
-        Tile(
+        (
             _("Time to an answer"),
             _("%s s") % decimal(total.p50_ms / 1000) if total.p50_ms is not None else "–",
             _("p50; p95 is %s s") % decimal(total.p95_ms / 1000)
@@ -369,7 +346,7 @@ def tiles(scope: DashboardScope, total: Activity) -> list[Tile]:
             else _("no answer was written"),
             scope.answer_list(status__exact=Answer.Status.COMPLETED.value),
         ),
-        Tile(
+        (
             _("Degraded searches"),
             whole(total.degraded),
             _("%s of the questions") % percent(total.degraded_rate) if total.asked else _("no question was asked"),
@@ -378,23 +355,27 @@ def tiles(scope: DashboardScope, total: Activity) -> list[Tile]:
     ]
 
 
-def kinds(scope: DashboardScope, selection: AnswerSelection) -> list[AnswerListLink]:
-    """The lists of bad answers there are."""
-    listed = [
-        AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), selection.kind == UNHELPFUL),
-        AnswerListLink(
-            _("no answer in the documents"), scope.address("answers", kind=UNANSWERED), selection.kind == UNANSWERED
+def kinds(scope: DashboardScope, selection: AnswerSelection) -> list[tuple[str, str, bool]]:
+    """The lists of bad answers there are: name, address, and whether it is the one that is shown."""
+    offered = [
+        (_("not helpful"), AnswerSelection(UNHELPFUL)),
+        (_("no answer in the documents"), AnswerSelection(UNANSWERED)),
+        *(
+            (
+                _("low %(metric)s (%(judge)s)") % {"metric": metric.label, "judge": judge.label},
+                AnswerSelection(metric, judge),
+            )
+            for metric, judge in _METRICS
         ),
     ]
-    for metric, judge in _METRICS:
-        listed.append(
-            AnswerListLink(
-                _("low %(metric)s (%(judge)s)") % {"metric": metric.label, "judge": judge.label},
-                scope.address("answers", kind=metric.value, judge=judge.value),
-                selection.kind == metric and selection.judge == judge,
-            )
+    return [
+        (
+            name,
+            scope.address("answers", kind=one.kind, judge=one.judge if one.is_metric else ""),
+            one.kind == selection.kind and (not one.is_metric or one.judge == selection.judge),
         )
-    return listed
+        for name, one in offered
+    ]
 
 
 def heading(selection: AnswerSelection) -> str:

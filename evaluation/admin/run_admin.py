@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import F, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import time_format
@@ -41,7 +41,7 @@ from evaluation.runs.results import (
     results_of,
 )
 from evaluation.statistics import Interval
-from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
+from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
 from retrieval.search.profiles import BUILT_IN
 
 STYLES = [
@@ -275,12 +275,6 @@ RESULTS_PER_PAGE = 50
 MOST_OTHERS = 20
 
 
-class OfDraft(ConditionFilter):
-    title = _("documents")
-    parameter_name = "documents"
-    conditions = {"service": (_("in service"), Q(draft=None)), "draft": (_("of a draft"), ~Q(draft=None))}
-
-
 @admin.register(EvaluationRun)
 class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     collection_path = "evaluation_set__collection"
@@ -300,12 +294,11 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         "kind",
         "status",
         "profile_name",
-        OfDraft,
     ]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
-    actions = ["compare_two", "cancel_runs"]
+    actions = ["cancel_runs"]
     change_form_template = "admin/evaluation/evaluationrun/change_form.html"
 
     class Media:
@@ -339,14 +332,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     @admin.display(description=_("questions"))
     def questions(self, run: EvaluationRun) -> str:
         return f"{run.asked} / {run.total}"
-
-    @admin.action(description=_("Compare two runs"), permissions=["view"])
-    def compare_two(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> HttpResponse | None:
-        chosen = list(runs.order_by("pk"))
-        if len(chosen) != 2 or not _are_comparable(*chosen):
-            self.message_user(request, _t("Choose two runs of the same set and of the same kind."), messages.ERROR)
-            return None
-        return HttpResponseRedirect(_comparison_address(chosen[1], chosen[0]))
 
     @admin.action(description=_("Cancel"), permissions=["cancel"])
     def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:

@@ -26,7 +26,7 @@ from chat.models import Answer
 from evaluation.admin.evaluation_admin import link
 from evaluation.admin.run_admin import STYLES, documents_badge, result_text, run_badge, trend_chart
 from evaluation.exceptions import EvaluationError
-from evaluation.models import EvaluationRun, EvaluationSet, RunKind
+from evaluation.models import EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
@@ -36,7 +36,6 @@ from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdm
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection, Draft
-from retrieval.search.profiles import NamedProfile, active_profile
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -69,51 +68,8 @@ class RunForm(forms.Form):
 class RunsOfSets(PageAdmin, WholeCollectionAdmin):
     """The part of the sets' admin that runs them."""
 
-    actions = ["run_search", "run_answers"]
-
-    @admin.display(description=_("last search"))
-    def last_search(self, evaluation_set: EvaluationSet) -> str:
-        return _last_result(evaluation_set, RunKind.SEARCH)
-
-    @admin.display(description=_("last answers"))
-    def last_answers(self, evaluation_set: EvaluationSet) -> str:
-        return _last_result(evaluation_set, RunKind.ANSWERS)
-
     def has_run_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("evaluation.add_evaluationrun")
-
-    @admin.action(description=_("Run search with the profile in force"), permissions=["run"])
-    def run_search(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
-        self._run_all(request, sets, RunKind.SEARCH)
-
-    @admin.action(description=_("Run answers with the profile in force"), permissions=["run"])
-    def run_answers(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
-        self._run_all(request, sets, RunKind.ANSWERS)
-
-    def _run_all(self, request: HttpRequest, sets: QuerySet[EvaluationSet], kind: RunKind) -> None:
-        profile = active_profile()
-        for evaluation_set in sets:
-            self._request_run(request, evaluation_set, profile, kind)
-
-    def _request_run(
-        self,
-        request: HttpRequest,
-        evaluation_set: EvaluationSet,
-        profile: NamedProfile,
-        kind: str,
-        draft: Draft | None = None,
-    ) -> EvaluationRun | None:
-        """The run, with a message; None, with the reason as a message, when it cannot be requested."""
-        if not evaluation_set.questions.measurable(kind).exists():
-            self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
-            return None
-        try:
-            run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, by=request.user)
-        except EvaluationError as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return None
-        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
-        return run
 
     def runs_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
         """What the page of a set shows of its runs."""
@@ -144,21 +100,20 @@ class RunsOfSets(PageAdmin, WholeCollectionAdmin):
         """A run of the set with the profile chosen, on the documents chosen."""
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
-        run = None
-        if form.is_valid():
+        try:
+            if not form.is_valid():
+                raise EvaluationError(" ".join(str(problem) for found in form.errors.values() for problem in found))
             chosen = form.cleaned_data
-            run = self._request_run(request, evaluation_set, chosen["profile"], chosen["kind"], chosen["draft"])
-        else:
-            problems = " ".join(str(problem) for of_field in form.errors.values() for problem in of_field)
-            self.message_user(request, problems, messages.ERROR)
-        if run is None:
+            if not evaluation_set.questions.measurable(chosen["kind"]).exists():
+                raise EvaluationError(f"{evaluation_set}: {NOTHING_TO_MEASURE[chosen['kind']]}")
+            run = queue.request_run(
+                evaluation_set, chosen["profile"], kind=chosen["kind"], draft=chosen["draft"], by=request.user
+            )
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
             return redirect("admin:evaluation_evaluationset_change", set_id)
+        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
-
-
-def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:
-    run = evaluation_set.runs.filter(kind=kind, draft=None, status=EvaluationRun.Status.DONE).first()
-    return f"{run.profile_name}: {result_text(run)}" if run else "–"
 
 
 def check_size(file: UploadedFile[bytes]) -> None:
@@ -207,7 +162,7 @@ class ImportForm(forms.Form):
 
 @admin.register(EvaluationSet)
 class EvaluationSetAdmin(RunsOfSets):
-    list_display = ["name", "collection", "questions", "drafts", "last_search", "last_answers", "created_at"]
+    list_display = ["name", "collection", "questions", "drafts", "created_at"]
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]

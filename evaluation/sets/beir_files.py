@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
@@ -55,25 +54,20 @@ class ImportedQuestion:
         return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
-def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[ImportedQuestion]:
+def read_questions(files: Mapping[str, bytes]) -> list[ImportedQuestion]:
     """The queries with a document judged relevant, and those that expect a refusal, in the order of their file.
 
-    ``files`` are contents by name or path; `queries.jsonl` is one of them, and ``judgements`` names the other, which is
-    else the first of JUDGEMENTS that is there. A query may hold an expected "answer", what an answer "must" hold or
-    "must_not", and its "max_chars", or "expects_refusal": true when the documents do not answer it; where queries do,
-    there need be no judgements, and then the queries that do are all.
+    ``files`` are contents by name: `queries.jsonl`, and the first of JUDGEMENTS that is there. A query may hold an
+    expected "answer", what an answer "must" hold or "must_not", and its "max_chars", or "expects_refusal": true when
+    the documents do not answer it; where queries do, there need be no judgements, and then the queries that do are all.
     With judgements, queries without one are left out, and judgements without a query: files for a split share the
     queries of the whole. Raises: UnreadableTestSet, naming the file and the line.
     """
-    queries = _name(files, QUERIES)
-    if queries is None:
-        raise UnreadableTestSet(f"There is no {QUERIES} among the files.")
-    names = [judgements] if judgements else list(JUDGEMENTS)
-    found = next((named for name in names if (named := _name(files, name)) is not None), None)
-    questions = {question.id: question for question in _queries(*queries)}
+    found = next(((name, files[name]) for name in JUDGEMENTS if name in files), None)
+    questions = {question.id: question for question in _queries(QUERIES, files[QUERIES])}
     says_itself = any(question.says_what_is_expected for question in questions.values())
-    if found is None and (judgements or not says_itself):
-        raise UnreadableTestSet(f"There are no judgements: none of {', '.join(names)} is among the files.")
+    if found is None and not says_itself:
+        raise UnreadableTestSet("There are no judgements, and no question says what is expected of its answer.")
     for query, judged in _judgements(*found) if found is not None else ():
         if query not in questions:
             continue
@@ -86,17 +80,8 @@ def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[Imp
         return [one for one in questions.values() if one.says_what_is_expected]
     relevant = {one.id for one in questions.values() if any(judged.grade > 0 for judged in one.judged)}
     if not relevant:
-        raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {queries[0]}.")
+        raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {QUERIES}.")
     return [one for one in questions.values() if one.id in relevant or one.expected.refusal]
-
-
-def _name(files: Mapping[str, bytes], name: str) -> tuple[str, bytes] | None:
-    """The file of this name, at the top or within one folder that holds all."""
-    for path, content in files.items():
-        parts = PurePosixPath(path).parts
-        if "/".join(parts) == name or "/".join(parts[1:]) == name:
-            return path, content
-    return None
 
 
 def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:

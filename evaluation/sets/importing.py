@@ -31,7 +31,6 @@ def import_beir(
     *,
     slug: str,
     name: str = "",
-    judgements: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> EvaluationSet:
     """A new set of the queries and judgements in ``files``, whose document ids are sources of the collection.
@@ -44,7 +43,7 @@ def import_beir(
         raise EvaluationError(f"{slug!r} is no short name: it is made of letters, digits and hyphens.")
     if EvaluationSet.objects.filter(slug=slug).exists():
         raise EvaluationError(f"There is an evaluation set named {slug!r} already.")
-    questions = read_questions(files, judgements)
+    questions = read_questions(files)
     _check_documents(questions, collection)
     try:
         with transaction.atomic():

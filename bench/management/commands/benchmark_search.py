@@ -63,31 +63,7 @@ class Command(PreparedCommand):
             raise CommandError(str(error)) from error
         finally:
             bar.clear()
-        if options["json"]:
-            self.stdout.write(json.dumps(_as_json(measured)))
-        else:
-            self._print(measured)
-
-    def _print(self, measured: BenchmarkRun) -> None:
-        build = "kept from before" if measured.build_seconds is None else f"made in {measured.build_seconds:.0f} s"
-        matching = percentile(measured.matching, 50)
-        self.stdout.write(
-            f"{measured.chunks} passages ({build}), {measured.questions} questions, "
-            f"each matching {matching:.0f} passages (median)"
-        )
-        rows = [("stage", "p50 ms", "p95 ms")] + [
-            (stage, f"{times.p50:.2f}", f"{times.p95:.2f}") for stage, times in measured.stages().items()
-        ]
-        rows += [(name, f"{measured.ratio(*stages):.1f} x", "") for name, stages in RATIOS.items()]
-        rows.append((f"recall@{DEPTH} of the index", f"{_mean(measured.recall):.3f}", ""))
-        rows += [
-            (f"searches a second, {each.askers} askers, {each.processes} processes", f"{each.per_second:.1f}", "")
-            for each in measured.throughput
-        ]
-        rows += [(name, f"{size / 2**20:.1f} MiB", "") for name, size in measured.table_bytes.items()]
-        width = max(len(name) for name, *_ in rows)
-        for name, first, second in rows:
-            self.stdout.write(f"{name:<{width}}  {first:>11}  {second:>8}".rstrip())
+        self.stdout.write(json.dumps(_as_json(measured)) if options["json"] else _as_markdown(measured))
 
 
 def _as_markdown(measured: BenchmarkRun) -> str:

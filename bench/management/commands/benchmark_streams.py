@@ -19,7 +19,7 @@ from evaluation.statistics import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 
-MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "first_token": "first word", "completed": "end"}
+MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "token": "first word", "completed": "end"}
 
 
 class Command(PreparedCommand):

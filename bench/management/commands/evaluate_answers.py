@@ -88,12 +88,10 @@ class Command(PreparedCommand):
                 collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=bar.show)
                 asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
                 runs.append(run(test_set.name, asked, [collection], report=bar.show))
-                self._tell(runs[-1], bar, quiet=options["json"])
             for file in files:
                 collections = load_folders(file, self.stderr)
                 asked = _asked(file.questions, foreign, options["limit"])
                 runs.append(run(file.name, asked, collections, report=bar.show))
-                self._tell(runs[-1], bar, quiet=options["json"])
         except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         finally:
@@ -105,18 +103,8 @@ class Command(PreparedCommand):
                 raise CommandError(str(error)) from error
         if options["json"]:
             self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
-
-    def _tell(self, run: AnswerRun, bar: ProgressBar, *, quiet: bool) -> None:
-        if quiet:
-            return
-        bar.clear()
-        counts = ", ".join(f"{len(run.of(kind))} {kind.replace('_', '-')}" for kind in QuestionKind)
-        self.stdout.write(f"{run.name}: {counts} questions, answered by {', '.join(run.generators)}")
-        for name, interval in run.figures().items():
-            self.stdout.write(f"  {FIGURES[name]:<52} {_shown(interval)}")
-        for name, latency in run.latency().items():
-            self.stdout.write(f"  {f'ms to {LATENCIES[name]}, p50 / p95':<52} {latency.p50:.0f} / {latency.p95:.0f}")
-        self.stdout.write("")
+        else:
+            self.stdout.write(_as_markdown(runs))
 
 
 def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:

@@ -10,15 +10,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from bench.arguments import positive
 from bench.labelled_answers import JudgedAnswer, judge_answers, marking, read_labelled_answers, word_share
 from bench.statistics import auroc, auroc_interval
-from chat.answering.support import SupportReason
 from evaluation.exceptions import EvaluationError
 from retrieval.infrastructure.progress import ProgressBar
 
 DIGITS = 4
-LONGEST_EXAMPLE = 160
 
 
 class Command(BaseCommand):
@@ -36,7 +33,6 @@ class Command(BaseCommand):
             metavar="FILE",
             help='JSON lines: {"passages", "answer", "hallucinated"}, and "spans" of what is marked, as RAGTruth has.',
         )
-        parser.add_argument("--examples", type=positive, metavar="N", help="Show N sentences that were misjudged.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,8 +47,6 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(_as_json(judged), ensure_ascii=False))
             return
         self._print(judged)
-        if options["examples"]:
-            self._print_examples(judged, options["examples"])
 
     def _print(self, judged: Sequence[JudgedAnswer]) -> None:
         labels = _labels(judged)
@@ -66,31 +60,6 @@ class Command(BaseCommand):
             f"\nMarked sentences: {found.marked} of {found.sentences}, precision {shares[0]}, recall {shares[1]} of "
             f"the {found.bad} that people marked.\n"
         )
-        self._print_features(judged)
-
-    def _print_features(self, judged: Sequence[JudgedAnswer]) -> None:
-        """For each reason, how many sentences have it and how many of those people marked as well."""
-        sentences = [sentence for answer in judged for sentence in answer.sentences]
-        self.stdout.write("reason      sentences  marked by people")
-        for reason in (SupportReason.WORDS, SupportReason.NUMBER, SupportReason.NAME, SupportReason.NEGATION):
-            having = [sentence for sentence in sentences if reason in sentence.judgement.reasons]
-            share = f"{sum(each.marked for each in having) / len(having):.0%}" if having else "-"
-            self.stdout.write(f"{reason:<10}  {len(having):>9}  {share:>16}")
-
-    def _print_examples(self, judged: Sequence[JudgedAnswer], number: int) -> None:
-        """The sentences whose label surprises most, with the passage that comes closest."""
-        sentences = [(answer, sentence) for answer in judged for sentence in answer.sentences]
-        surprising = sorted(
-            sentences, key=lambda row: row[1].judgement.support if not row[1].marked else 1.0 - row[1].judgement.support
-        )
-        for answer, sentence in surprising[:number]:
-            judgement = sentence.judgement
-            label = "marked by people" if sentence.marked else "not marked by people"
-            self.stdout.write(f"\nAnswer {answer.answer.id}, support {judgement.support:.2f}, {label}")
-            self.stdout.write(f"  sentence: {sentence.text[:LONGEST_EXAMPLE]}")
-            if judgement.match is not None:
-                closest = judgement.match.sentence.text[:LONGEST_EXAMPLE]
-                self.stdout.write(f"  passage {judgement.match.passage.marker}: {closest}")
 
 
 def _labels(judged: Sequence[JudgedAnswer]) -> list[bool]:

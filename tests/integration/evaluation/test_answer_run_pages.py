@@ -13,7 +13,7 @@ from evaluation.runs import queue, run_execution
 from evaluation.sets import building, importing
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
-from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS, messages, staff
+from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS, messages
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of
 from tests.support.remembered import remembered
 
@@ -71,20 +71,6 @@ def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
     for kind, told in (("search", "has an expected passage"), ("other", "Select a valid choice"), ("", "required")):
         refused = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": kind}, follow=True)
         assert told in messages(refused)[0]
-    assert EvaluationRun.objects.count() == 1
-
-
-def test_sets_are_run_from_their_list(admin, client, answers, library) -> None:
-    chosen = {"action": "run_answers", "_selected_action": [answers.pk, set_of(library).pk]}
-    told = messages(admin.post(SETS, chosen, follow=True))
-    run = EvaluationRun.objects.get()
-    assert (run.kind, run.evaluation_set, run.profile_name) == ("answers", answers, "built-in")
-    assert sorted(told)[0].startswith("Library: No question of the set has an expected answer")
-    run_execution.measure(run.pk)
-    listed = admin.get(SETS).content.decode()
-    assert "built-in: agreement 0." in listed
-    client.force_login(staff("view_evaluationset"))
-    client.post(SETS, chosen)
     assert EvaluationRun.objects.count() == 1
 
 
@@ -151,8 +137,6 @@ def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
     assert "3450 grams" in html
     search = queue.request_run(answers, MEANING)
     assert admin.get(f"{RUNS}{run.pk}/compare/{search.pk}/").status_code == 404
-    chosen = {"action": "compare_two", "_selected_action": [run.pk, search.pk]}
-    assert "of the same kind" in messages(admin.post(RUNS, chosen, follow=True))[0]
     assert admin.get(f"{RUNS}?kind__exact=search").context["cl"].result_count == 1
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from django.core.management import CommandError, call_command
 
 from chat.models import Answer
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
@@ -173,21 +170,6 @@ def test_nothing_is_half_imported(library) -> None:
     importing.import_beir({**files, "qrels.tsv": QRELS + b"q2\tgone.md\t0\n"}, library, slug="mine")
     with pytest.raises(EvaluationError, match="named 'mine' already"):
         importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine")
-
-
-def test_the_command_imports_a_folder(library, tmp_path, capsys) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "queries.jsonl").write_bytes(QUERIES)
-    (tmp_path / "qrels" / "test.tsv").write_bytes(QRELS)
-    call_command("import_evaluation_set", str(tmp_path), "--collection", "library", "--slug", "mine", "--json")
-    assert json.loads(capsys.readouterr().out) == {"set": "mine", "collection": "library", "questions": 2}
-    with pytest.raises(CommandError, match="There is no collection named 'nowhere'"):
-        call_command("import_evaluation_set", str(tmp_path), "--collection", "nowhere")
-    (tmp_path / "queries.jsonl").write_bytes(b"{")
-    with pytest.raises(CommandError, match=r"queries\.jsonl, line 1, is not JSON"):
-        call_command("import_evaluation_set", str(tmp_path), "--collection", "library", "--slug", "other")
-    with pytest.raises(CommandError, match="There is no folder"):
-        call_command("import_evaluation_set", str(tmp_path / "none"), "--collection", "library")
 
 
 def test_a_set_is_written_with_its_passages(library) -> None:
