@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from chat.answering import completion_client
 from chat.answering.prompts import PROMPT_VERSION
-from chat.models import Answer, Conversation
 from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements import tokens_spent
-from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
+from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
@@ -32,7 +31,6 @@ from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.remembered import remembered
 
-REPLY_TO = measurement.reply_to
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MEANING = NamedProfile("meaning", BY_MEANING)
@@ -85,20 +83,6 @@ def add_questions(evaluation_set) -> None:
             evaluation_set=evaluation_set, text=text, expected_answer="3450 grams"
         )
         expect(question, Chunk.objects.get(document__source="pump.md"))
-
-
-def interrupting(monkeypatch, at: int, act) -> list[str]:
-    """Have ``act`` called when the question number ``at``, from 0, is asked; returns what was asked."""
-    asked: list[str] = []
-
-    async def reply_to(question, filters, profile):
-        asked.append(question)
-        if len(asked) == at + 1:
-            await sync_to_async(act)()
-        return await REPLY_TO(question, filters, profile)
-
-    monkeypatch.setattr(measurement, "reply_to", reply_to)
-    return asked
 
 
 # What is measured ----------------------------------------------------------------------------------------------------
@@ -159,14 +143,6 @@ def test_means_are_over_the_questions_that_a_metric_tells_of(answers) -> None:
     assert "usage" not in run.summary
     assert "judged" not in run.summary
     assert json.loads(json.dumps(run.summary)) == run.summary
-
-
-def test_nothing_of_it_is_an_answer_of_the_site(answers) -> None:
-    run = measured(answers)
-    assert run.answer_results.count() == 4
-    assert not Answer.objects.exists()
-    assert not Conversation.objects.exists()
-    assert not QuestionResult.objects.exists()
 
 
 def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) -> None:
@@ -253,42 +229,6 @@ def test_a_comparison_says_that_the_writer_changed(answers, model, settings) -> 
 # Workers that die, and runs that are cancelled -----------------------------------------------------------------------
 
 
-def test_an_attempt_that_failed_goes_on_where_it_stopped(answers, monkeypatch) -> None:
-    def fail() -> None:
-        raise RuntimeError("the database is away")
-
-    first = interrupting(monkeypatch, 2, fail)
-    run = queue.request_run(answers, MEANING, kind="answers")
-    run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
-    kept = list(run.answer_results.values_list("pk", flat=True))
-    EvaluationRun.objects.update(retry_at=timezone.now())
-    second = interrupting(monkeypatch, 99, fail)
-    run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.asked, run.attempts) == ("done", 4, 2)
-    assert second == list(ANSWERS)[2:]
-    assert first == list(ANSWERS)[:3]
-    assert list(run.answer_results.values_list("pk", flat=True))[:2] == kept
-
-
-def test_a_cancelled_run_stops_at_the_next_question(answers, monkeypatch) -> None:
-    run = queue.request_run(answers, MEANING, kind="answers")
-    asked = interrupting(monkeypatch, 1, lambda: queue.cancel(EvaluationRun.objects.all()))
-    assert run_execution.measure(run.pk) is None
-    run.refresh_from_db()
-    assert (run.status, run.answer_results.count(), len(asked)) == ("cancelled", 1, 2)
-
-
-def test_a_worker_that_lost_its_lease_writes_nothing_more(answers, monkeypatch) -> None:
-    run = queue.request_run(answers, MEANING, kind="answers")
-    interrupting(monkeypatch, 1, lambda: EvaluationRun.objects.update(lease="1" * 32))
-    assert run_execution.measure(run.pk) is None
-    run.refresh_from_db()
-    assert (run.status, run.asked, run.answer_results.count()) == ("running", 1, 1)
-
-
 def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch) -> None:
     monkeypatch.setattr(run_execution, "LONGEST_STINT_SECONDS", -1)
     run = queue.request_run(answers, MEANING, kind="answers")
@@ -300,16 +240,6 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
     run_execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
-
-
-def test_a_search_that_was_not_whole_is_no_answer(answers, settings) -> None:
-    settings.RERANKERS = {"broken": {"BACKEND": "tests.integration.evaluation.test_runs.Broken"}}
-    run = queue.request_run(answers, NamedProfile("broken", replace(BY_MEANING, reranker="broken")), kind="answers")
-    run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert run.status == "queued"
-    assert "was not searched with all of the profile" in run.error
-    assert not run.answer_results.exists()
 
 
 # What differs --------------------------------------------------------------------------------------------------------

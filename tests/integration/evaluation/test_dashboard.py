@@ -26,7 +26,7 @@ from evaluation.dashboard.scope import (
     scope_of,
     selection_of,
 )
-from evaluation.models import EvaluationQuestion, Judgement, Score
+from evaluation.models import Judgement, Score
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
@@ -105,22 +105,6 @@ def test_a_day_counts_what_became_of_its_questions():
     assert total.refusal_rate == pytest.approx(1 / 4)
     assert today == total
     assert sum(day.asked for day in days.values()) == 6
-
-
-def test_what_nobody_knows_is_unknown():
-    days, total = activity(scope())
-    assert len(days) == 30
-    assert {total.helpful_rate, total.refusal_rate, total.degraded_rate, total.p50_ms, total.p95_ms} == {None}
-    assert total.asked == 0
-
-
-def test_a_copy_says_nothing_of_latency_when_its_original_is_gone():
-    original = answer(timings_ms={"first_token": 100, "total": 1000})
-    answer(timings_ms={"first_token": 300, "total": 3000})
-    answer(timings_ms={"repeated": 1, "first_token": 1, "total": 2}, repeats=original)
-    original.delete()
-    _days, total = activity(scope())
-    assert (total.answered, total.p50_ms, total.first_token_p50_ms) == (2, 3000, 300)
 
 
 def test_latency_is_of_written_answers_alone():
@@ -492,17 +476,6 @@ def test_numbers_are_rounded_and_not_cut_off(value, said):
 )
 def test_shares_are_rounded_and_not_cut_off(share, said):
     assert percent(share) == said
-
-
-def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, collection):
-    bad = full_site(collection)
-    for address in (HOME, f"{HOME}answers/", f"/admin/chat/answer/{bad.pk}/change/"):
-        page = page_of(admin, address)
-        assert f'name="answer" value="{bad.pk}"' in page
-        assert 'action="/admin/evaluation/evaluationset/make-case/"' in page
-    made = admin.post("/admin/evaluation/evaluationset/make-case/", {"answer": bad.pk}, follow=True)
-    assert made.status_code == 200
-    assert EvaluationQuestion.objects.get().text == bad.question
 
 
 def test_who_may_not_make_test_cases_sees_no_button(client, collection):

@@ -99,16 +99,6 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert shown.content.decode().count("(draft)</th>") == 1
 
 
-def test_a_draft_that_is_being_read_is_waited_for(admin, policy, draft, working_copy) -> None:
-    working_copy.documents.filter(source="pump.md").update(status="pending")
-    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
-    page = admin.get(address)
-    assert "documents of Library (draft) are still being read" in html(page)
-    assert "data-live" in html(page)
-    assert "Run now" not in html(page)
-    assert messages(admin.post(address, follow=True)) == ["0 runs were asked for."]
-
-
 def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library) -> None:
     copying = lifecycle.begin(library)
     address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, copying.pk])
@@ -186,28 +176,6 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
     rows = html(admin.get(RUNS))
     assert mark in rows
     assert "in service" in rows
-
-
-def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft, library) -> None:
-    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
-    page = admin.get(f"{RUNS}{of_draft.pk}/change/")
-    assert [one[0] for one in page.context["others"]] == [in_service]
-    assert f'href="/admin/retrieval/draft/{draft.pk}/change/"' in html(page)
-    assert f"collection=library-draft-{draft.pk}" in page.context["rows"][0][1]
-    assert admin.get(f"{RUNS}{in_service.pk}/change/").context["others"] == []
-    compared = html(admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/"))
-    assert f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service." in compared
-    lifecycle.discard(draft)
-    lifecycle.resume(draft.pk)
-    assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0][1] == ""
-    assert admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/").status_code == 200
-    another = lifecycle.begin(library)
-    lifecycle.resume(another.pk)
-    newest = measured(evaluation_set, Draft.objects.get(pk=another.pk))
-    others = admin.get(f"{RUNS}{newest.pk}/change/").context["others"]
-    assert [one[0] for one in others] == [in_service], "not what another draft found"
-    compared = html(admin.get(f"{RUNS}{newest.pk}/compare/{of_draft.pk}/"))
-    assert "They asked the documents of different drafts." in compared
 
 
 # Where a working copy does not belong --------------------------------------------------------------------------------

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.utils import timezone
 
 from evaluation import gates
 from evaluation.exceptions import EvaluationError
@@ -20,7 +18,6 @@ from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
@@ -151,36 +148,6 @@ def test_what_was_measured_before_something_changed_does_not_count(
     assert len(gates.request_runs(policy, draft)) == asked[change]
 
 
-def test_neither_side_takes_a_run_of_the_other(policy, draft, library, evaluation_set) -> None:
-    other = measured(evaluation_set, draft)
-    in_service = measured(evaluation_set)
-    version = queue.corpus_version(library.pk)
-    CollectionStatistics.objects.filter(pk=working_copy(draft).pk).update(version=version)
-    EvaluationRun.objects.update(corpus_version=version)
-    checked = gates.check(policy, draft)
-    assert (checked.run, checked.baseline) == (other, in_service)
-    in_service.delete()
-    assert gates.check(policy, draft).baseline is None
-    other.delete()
-    measured(evaluation_set)
-    assert gates.check(policy, draft).run is None
-
-
-def test_a_version_is_not_held_against_a_draft(policy, draft, evaluation_set) -> None:
-    version = version_of(BY_WORDS)
-    run_execution.measure(queue.request_run(evaluation_set, profiles.named(version), draft=draft).pk)
-    measured(evaluation_set, draft)
-    EvaluationRun.objects.update(corpus_version=queue.corpus_version(evaluation_set.collection_id))
-    checked = gates.check(policy, version)
-    assert (checked.run, checked.baseline, checked.verdict) == (None, None, Verdict.NOT_MEASURED)
-    assert [run.draft for run in gates.request_runs(policy, version)] == [None, None]
-
-
-def test_a_set_without_questions_objects(policy, draft, evaluation_set) -> None:
-    evaluation_set.questions.all().delete()
-    assert "nothing can be measured" in only_objection(draft)
-
-
 def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> None:
     other = Collection.objects.create(slug="other", name="Other")
     assert gates.guards(policy.evaluation_set.collection)
@@ -239,27 +206,6 @@ def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set
     answers = [run.answer_results.get().answer for run in runs if run is not None]
     assert ["9999 grams" in answer for answer in answers] == [True, False]
     assert "3450 grams" in answers[1]
-
-
-def test_what_waits_is_told_apart_by_its_documents(evaluation_set, draft) -> None:
-    profile = profiles.active_profile()
-    in_service = queue.request_run(evaluation_set, profile)
-    of_draft = queue.request_run(evaluation_set, profile, draft=draft)
-    assert in_service != of_draft
-    assert queue.request_run(evaluation_set, profile) == in_service
-    assert queue.request_run(evaluation_set, profile, draft=draft) == of_draft
-
-
-def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> None:
-    run = queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
-    long_ago = timezone.now() - timedelta(minutes=5)
-    EvaluationRun.objects.update(
-        status="running", lease="0" * 32, heartbeat_at=long_ago, created_at=long_ago, attempts=1
-    )
-    assert sweep(EvaluationRun) == 1
-    run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.draft, run.attempts, run.unreliable_reason) == ("done", draft, 2, "")
 
 
 def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> None:

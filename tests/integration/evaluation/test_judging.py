@@ -325,42 +325,6 @@ def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
     assert "Claims" not in server.forms[asked:]
 
 
-def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
-    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
-    Judgement.objects.update(
-        status=Judgement.Status.RUNNING,
-        lease="12345678123456781234567812345678",
-        attempts=Judgement.MOST_ATTEMPTS,
-        heartbeat_at=timezone.now() - 2 * Judgement.SILENT_AFTER,
-    )
-    assert sweep(Judgement) == 0
-    judgement.refresh_from_db()
-    assert judgement.status == Judgement.Status.FAILED
-    assert "interrupted 5 times" in judgement.error
-
-
-def test_what_the_broker_lost_is_sent_again(settings):
-    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
-    long_ago = timezone.now() - timedelta(hours=1)
-    Judgement.objects.update(created_at=long_ago, enqueued_at=timezone.now())
-    assert sweep(Judgement) == 0
-    Judgement.objects.update(enqueued_at=long_ago)
-    assert sweep(Judgement) == 1
-    judgement.refresh_from_db()
-    assert timezone.now() - judgement.enqueued_at < timedelta(minutes=1)
-
-
-def test_a_broker_that_is_away_holds_no_answer_back(django_capture_on_commit_callbacks):
-    from ragsite.celery import app
-
-    app.conf.broker_url = "redis://127.0.0.1:9/0"
-    app._pool = app.amqp._producer_pool = None
-    with django_capture_on_commit_callbacks(execute=True):
-        (judgement,) = judgements.request(completed_answer(), judges=["offline"])
-    judgement.refresh_from_db()
-    assert (judgement.status, judgement.enqueued_at) == (Judgement.Status.QUEUED, None)
-
-
 def test_an_answer_whose_web_process_died_is_found(server):
     now = timezone.now()
     forgotten = completed_answer(completed_at=now - timedelta(minutes=10))

@@ -53,13 +53,6 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
     assert admin.get(CHANGELIST, {"status__exact": "failed"}).context["cl"].result_count == 1
 
 
-def test_the_list_costs_the_same_number_of_queries_however_long(admin, django_assert_max_num_queries):
-    for _ in range(12):
-        judgements.request(completed_answer(), judges=["offline", "model"])
-    with django_assert_max_num_queries(18):
-        admin.get(CHANGELIST)
-
-
 def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgement):
     judgement.answer.text = "The pump weighs 3450 grams [1]. It was built in 1987 [1]."
     judgement.answer.save()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -14,7 +13,6 @@ from django.utils import timezone
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings, to_json
 from retrieval.protocols import Reranker
@@ -218,33 +216,6 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
 
 
 # Workers that die, and runs that are cancelled -----------------------------------------------------------------------
-
-
-def test_a_run_whose_worker_died_is_sent_again_and_goes_on(evaluation_set) -> None:
-    run = queue.request_run(evaluation_set, WORDS)
-    EvaluationRun.objects.update(status="running", lease="0" * 32, heartbeat_at=timezone.now(), attempts=1)
-    assert sweep(EvaluationRun) == 0, "its heart beat a moment ago"
-    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * EvaluationRun.SILENT_AFTER)
-    EvaluationRun.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    assert sweep(EvaluationRun) == 1
-    assert sweep(EvaluationRun) == 0, "it was just sent"
-    run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.attempts) == ("done", 2)
-
-
-def test_a_run_that_ends_its_workers_is_given_up(evaluation_set) -> None:
-    run = queue.request_run(evaluation_set, WORDS)
-    EvaluationRun.objects.update(
-        status="running",
-        lease="0" * 32,
-        heartbeat_at=timezone.now() - 2 * EvaluationRun.SILENT_AFTER,
-        attempts=EvaluationRun.MOST_ATTEMPTS,
-    )
-    assert sweep(EvaluationRun) == 0
-    run.refresh_from_db()
-    assert run.status == "failed"
-    assert "interrupted 3 times" in run.error
 
 
 def test_a_worker_that_lost_its_lease_writes_nothing_more(evaluation_set, monkeypatch) -> None:

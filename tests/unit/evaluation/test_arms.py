@@ -68,7 +68,7 @@ def test_a_share_is_a_share():
 # The interval of a difference, looked at again and again: the stated false positives at most; known effects found -----
 
 ALPHA = 0.05
-SIMULATIONS = 300
+SIMULATIONS = 150
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
