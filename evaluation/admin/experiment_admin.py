@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.db.models import ForeignKey
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
@@ -43,17 +42,8 @@ _VERDICT_COLOURS = {
 }
 
 
-class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("treatment") and cleaned.get("control") == cleaned["treatment"]:
-            raise ValidationError(_t("Control and treatment are the same version."))
-        return cleaned
-
-
 @admin.register(Experiment)
 class ExperimentAdmin(PageAdmin):
-    form = ExperimentForm
     list_display = [
         "name",
         "state_badge",
@@ -82,16 +72,6 @@ class ExperimentAdmin(PageAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
         is_draft = obj is None or obj.state == Experiment.State.DRAFT
         return is_draft and super().has_delete_permission(request, obj)
-
-    def has_view_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Also users who may change drafts."""
-        return super().has_view_permission(request, obj) or super().has_change_permission(request, obj)
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without the action that deletes several: it does not check whether one of them has started."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     # The list and the form -------------------------------------------------------------------------------------------
 

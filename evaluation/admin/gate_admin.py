@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin, messages
@@ -34,14 +34,6 @@ _VERDICTS = {
     Verdict.NOT_MEASURED: ("pending", _("not measured")),
     Verdict.EMPTY: ("failed", _("nothing to measure")),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Back:
-    """The page of what is to be published."""
-
-    address: str
-    name: str
 
 
 @admin.register(GatePolicy)
@@ -76,25 +68,25 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         """What the gate says of a version; a POST has measured what it lacks."""
         policy = self._policy(request, policy_id)
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
-        back = _Back(reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), str(version.profile))
+        back = reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), version.profile
         may_publish = request.user.has_perm("retrieval.change_searchprofile") and not version.is_published
         try:
             return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
             self.message_user(request, message, messages.ERROR)
-            return HttpResponseRedirect(back.address)
+            return HttpResponseRedirect(back[0])
 
     def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
         """What the gate says of a draft; a POST has measured what it lacks."""
         policy = self._policy(request, policy_id)
         drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
         draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
-        back = _Back(reverse("admin:retrieval_draft_change", args=[draft.pk]), str(draft))
+        back = reverse("admin:retrieval_draft_change", args=[draft.pk]), draft
         if not draft.is_open:
             message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
             self.message_user(request, message, messages.ERROR)
-            return HttpResponseRedirect(back.address)
+            return HttpResponseRedirect(back[0])
         return self._check_page(request, policy, draft, back, {})
 
     def _policy(self, request: HttpRequest, policy_id: int) -> GatePolicy:
@@ -109,7 +101,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         request: HttpRequest,
         policy: GatePolicy,
         subject: SearchProfileVersion | Draft,
-        back: _Back,
+        back: tuple[str, object],
         context: dict[str, Any],
     ) -> HttpResponse:
         """Raises: PermissionDenied, ImproperProfile."""

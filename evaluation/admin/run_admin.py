@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -61,15 +60,6 @@ RIGHT_EXPECTATIONS = 0.5
 
 # Of a difference: a loss beyond chance, neither, a gain beyond chance.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
-
-
-@dataclass(frozen=True, slots=True)
-class DifferenceRow:
-    metric: Any
-    before: Interval | None
-    after: Interval | None
-    difference: Interval
-    verdict: Any
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
@@ -200,7 +190,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
         "metric_name": measure_of(run.kind, comparison.metric).label,
         "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
         "differences": [
-            DifferenceRow(
+            (
                 measure.label,
                 interval_of(baseline, measure.key),
                 interval_of(run, measure.key),
@@ -215,16 +205,6 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
             (_t("Better"), "better", rows(comparison.better), len(comparison.better)),
         ],
     }
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedRow:
-    """What the model judge says of a run by one metric: of how many answers, and where it failed."""
-
-    metric: str
-    interval: Interval | None
-    questions: int
-    errors: int
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
@@ -253,10 +233,10 @@ def verdict_badge(result: AnswerResult) -> SafeString:
     return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
 
 
-def judged_rows(summary: Mapping[str, Any]) -> list[JudgedRow]:
-    """The judge's figures in a run's summary; none when no judge was asked."""
+def judged_rows(summary: Mapping[str, Any]) -> list[tuple[str, Interval | None, int, int]]:
+    """What the judge says of a run: metric, mean, number of answers, errors; none when no judge was asked."""
     return [
-        JudgedRow(
+        (
             metric_label(metric),
             Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
             found.get("questions", 0),

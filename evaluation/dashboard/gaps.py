@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,12 @@ class Gap:
     """Unanswered questions about one thing.
 
     ``questions`` holds each wording once, the most typical first; ``asked`` every time one of them was asked, latest
-    first.
+    first; ``documents`` those that were found most often for them.
     """
 
     questions: tuple[str, ...]
     asked: tuple[Unanswered, ...]
+    documents: tuple[Document, ...] = ()
 
     @property
     def size(self) -> int:
@@ -212,21 +213,13 @@ def nearest_documents(
 
 
 @dataclass(frozen=True, slots=True)
-class FoundGap:
-    """A gap with the documents that were found most often for its questions."""
-
-    gap: Gap
-    documents: list[Document]
-
-
-@dataclass(frozen=True, slots=True)
 class GapReport:
     """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
 
     ``error`` says why there are none although there are questions; ``is_left`` that grouping takes too long for now.
     """
 
-    gaps: list[FoundGap] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
     groups: int = 0
     read: int = 0
     total: int = 0
@@ -269,7 +262,7 @@ def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(
-        [FoundGap(gap, documents) for gap, documents in zip(shown, near, strict=True)],
+        [replace(gap, documents=tuple(documents)) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),
         len(asked),
         total,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import remove_markers
@@ -23,20 +22,12 @@ _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a right reply says, or that it says that the documents do not answer."""
-
-    answer: str = ""
-    refusal: bool = False
-
-
 def is_right(agreement: float) -> bool:
     """Whether a reply with this agreement counts as right: from there on a sentence counts as supported in the chat."""
     return agreement >= THRESHOLD
 
 
-def agreement(text: str, *, refused: bool, expected: Expected) -> float | None:
+def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
     """How far the reply says what was expected.
 
     Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
@@ -44,11 +35,11 @@ def agreement(text: str, *, refused: bool, expected: Expected) -> float | None:
     sentences of the probability that the reply bears them out, the reply being the only passage. None for an expected
     answer in another language than the reply, unless its words are held, and where no whole answer is expected.
     """
-    if expected.refusal:
+    if expects_refusal:
         return float(refused)
-    if not expected.answer:
+    if not expected:
         return None
-    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))])
+    return 0.0 if refused else _borne_out(expected, [cut_passage(1, remove_markers(text))])
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
@@ -58,11 +49,6 @@ def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> fl
     """
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
-
-
-def refusal(*, refused: bool, expected: Expected) -> float:
-    """1 when the reply refuses and should, or answers and should; else 0."""
-    return float(refused == expected.refusal)
 
 
 def _borne_out(expected: str, passages: Sequence[EvidencePassage]) -> float | None:

@@ -21,7 +21,6 @@ from evaluation.judgements import JobMeter
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.runs import agreement
-from evaluation.runs.agreement import Expected
 from evaluation.runs.results import Result, measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.statistics import METRICS, TOP_K, judged_ranking
@@ -248,10 +247,11 @@ class AnswerMeasurement:
         return result
 
     def _measure(self, result: AnswerResult, end: Completed) -> None:
-        expected = Expected(result.expected_answer, result.expects_refusal)
-        result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected)
+        result.agreement = agreement.agreement(
+            end.text, refused=end.refused, expected=result.expected_answer, expects_refusal=result.expects_refusal
+        )
         result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
-        result.refusal = agreement.refusal(refused=end.refused, expected=expected)
+        result.refusal = float(end.refused == result.expects_refusal)
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
         """Counts what the question says of its answer beside an expected one."""

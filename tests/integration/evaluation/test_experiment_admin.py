@@ -94,12 +94,6 @@ def test_what_is_wrong_is_told_and_not_saved(admin, changed, told):
     assert not Experiment.objects.exists()
 
 
-def test_the_arms_must_differ(admin):
-    control, _ = versions()
-    response = admin.post(ADD, body(control=control.pk, treatment=control.pk))
-    assert "Control and treatment are the same version." in response.content.decode()
-
-
 def test_a_started_experiment_can_be_neither_changed_nor_deleted(admin, admin_user):
     experiment = started(admin_user)
     text = page(admin, experiment)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from chat.types import CheckedStatement
-from evaluation.runs.agreement import Expected, agreement, groundedness, is_right, refusal
+from evaluation.runs.agreement import agreement, groundedness, is_right
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 
 
 def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
-    return agreement(text, refused=refused, expected=Expected(expected))
+    return agreement(text, refused=refused, expected=expected)
 
 
 @pytest.mark.parametrize("expected", ["3450 grams", "The Circulation-Pump weighs 3450 grams"])
@@ -60,11 +60,8 @@ def test_another_language_than_the_answers_is_not_measured() -> None:
 
 
 def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> None:
-    unanswerable = Expected(refusal=True)
     for refused in (True, False):
-        assert agreement("Nobody knows.", refused=refused, expected=unanswerable) == float(refused)
-        assert refusal(refused=refused, expected=unanswerable) == float(refused)
-        assert refusal(refused=refused, expected=Expected("3450 grams")) == float(not refused)
+        assert agreement("Nobody knows.", refused=refused, expected="", expects_refusal=True) == float(refused)
     assert agrees("3450 grams", ANSWER, refused=True) == 0
 
 
