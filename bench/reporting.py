@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -55,3 +56,10 @@ def interval(mean: float, low: float, high: float) -> str:
     """A difference with its interval: +.021 [.004 .038]."""
     sign = "+" if mean > 0 else ""
     return f"{sign}{figure(mean)} [{figure(low)} {figure(high)}]"
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number above 0. Raises: ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
+    return int(text)

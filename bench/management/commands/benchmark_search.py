@@ -10,8 +10,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.arguments import positive
-from bench.reporting import replace_section, table
+from bench.reporting import positive, replace_section, table
 from bench.speed.askers import measure
 from bench.speed.search_corpus import load, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run

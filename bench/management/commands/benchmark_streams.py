@@ -11,8 +11,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.arguments import positive
-from bench.reporting import replace_section, table
+from bench.reporting import positive, replace_section, table
 from bench.speed.streams import StreamLoad, StreamRun, run
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import rounded

@@ -13,10 +13,9 @@ from django.core.management.base import CommandError
 
 from bench.answers.runs import AnswerRun, load_folders, run
 from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, read_question_file, spread
-from bench.arguments import positive
 from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
-from bench.reporting import figure, replace_section, table
+from bench.reporting import figure, positive, replace_section, table
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, rounded
 from retrieval.exceptions import RetrievalError

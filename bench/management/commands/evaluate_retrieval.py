@@ -12,11 +12,10 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.arguments import positive
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
-from bench.reporting import figure, interval, replace_section, table, text_table
+from bench.reporting import figure, interval, positive, replace_section, table, text_table
 from bench.statistics import paired_difference
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import METRICS, Interval, rounded

@@ -11,8 +11,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bench.answers import runs
-from chat.types import Failed
-from evaluation.runs import measurement
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders.onnx import OnnxMiniLM
@@ -147,21 +145,6 @@ def test_the_table_is_put_into_a_page(tmp_path: Path) -> None:
 def test_bad_input_is_told_in_a_sentence(arguments: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(CommandError, match=complaint):
         evaluate(*arguments)
-
-
-def test_all_is_read_before_the_first_question_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="no folder"):
-        evaluate(write_set(tmp_path / "staff"), "--off-topic", tmp_path / "gone")
-    assert not Collection.objects.exists()
-
-
-def test_a_failed_answer_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failing(*_arguments: object, **_options: object) -> Any:
-        yield Failed("Out of order.")
-
-    monkeypatch.setattr(measurement, "answer", failing)
-    with pytest.raises(CommandError, match="Out of order"):
-        evaluate(write_set(tmp_path / "staff"))
 
 
 def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

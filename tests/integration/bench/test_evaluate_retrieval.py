@@ -132,18 +132,6 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     assert statistics_are_true(collection)
 
 
-def test_a_change_of_language_or_weights_loads_again(folder, settings):
-    evaluate(folder, "--methods", "lexical")
-    english = chunk_ids()
-    evaluate(folder, "--methods", "lexical", "--language", "dutch")
-    dutch = chunk_ids()
-    assert not set(english) & set(dutch)
-    assert Collection.objects.get().text_search_configuration == "dutch"
-    settings.BM25_K1 = 2.0
-    evaluate(folder, "--methods", "lexical", "--language", "nl")
-    assert not set(dutch) & set(chunk_ids())
-
-
 def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder, monkeypatch):
     class Killed(BaseException):
         pass
@@ -353,14 +341,6 @@ def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards,
     assert len(backwards.asked) == asked
 
 
-def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
-    settings.RERANKERS = {"absent": {"BACKEND": "retrieval.search.rerankers.absent.Absent"}}
-    with pytest.raises(CommandError, match="cannot be made"):
-        evaluate(folder, "--methods", "lexical", "--reranker", "absent")
-    with pytest.raises(CommandError, match="no reranker 'http': it is one of none, absent"):
-        evaluate(folder, "--reranker", "http")
-
-
 def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
     from retrieval.search.vector_ranker import VectorRanker
 
@@ -388,11 +368,3 @@ def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkey
     monkeypatch.setattr(ranking, "search", disturbed)
     with pytest.raises(CommandError, match="changed while"):
         evaluate(folder, "--methods", "lexical")
-
-
-def test_two_documents_of_one_source_are_refused(collection):
-    from retrieval.index.active_embedder import active_embedder
-
-    twice = [bulk.NewDocument("a", "", "en", "text", "0" * 64, "0" * 64, ())] * 2
-    with pytest.raises(ValueError, match="same source"):
-        bulk.replace_documents(collection, twice, active_embedder())
