@@ -114,11 +114,6 @@ def test_an_unknown_value_is_a_gap_and_not_a_zero():
     assert cells == ["0.5", "0.6", "–", "0.7", "0.8"]
 
 
-def test_one_known_value_between_unknown_ones_is_a_dot():
-    chart = line_chart(CAPTION, [str(day) for day in range(90)], [Series("rate", [None] * 44 + [0.5] + [None] * 45)])
-    assert len(parsed(chart).findall(".//circle")) == 1
-
-
 @pytest.mark.parametrize(
     "chart",
     [
