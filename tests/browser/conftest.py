@@ -30,7 +30,7 @@ from tests.browser.visitors import TIMEOUT_MILLISECONDS, Complaints, Visitors
 from tests.support.databases import create_database, database, url_of
 from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
-from tests.support.site import WebServer
+from tests.support.site import WebServer, free_port
 
 # The headless shell is the same engine without the window around it, which costs as much as a page.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
@@ -251,12 +251,20 @@ def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def site(_start_shared_site: Callable[..., Site]) -> Site:
+def other_port() -> int:
+    """Where a site may stand that has the widget on its pages."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def site(_start_shared_site: Callable[..., Site], other_port: int) -> Site:
     """The site as it is after `make run`: the demo documents, and no language model. It may fetch pages of the tests.
 
     What a module adds, other than what visitors say, it takes away at its end.
     """
-    return _start_shared_site(SOURCE_PRIVATE_HOSTS="127.0.0.1")
+    sites = f"https://www.example.org, http://localhost:{other_port}"
+    passkeys = {"MFA_SUPPORTED_TYPES": ["totp", "recovery_codes", "webauthn"], "MFA_PASSKEY_LOGIN_ENABLED": True}
+    return _start_shared_site(SOURCE_PRIVATE_HOSTS="127.0.0.1", WIDGET_SITES=sites, **with_constants(**passkeys))
 
 
 @pytest.fixture(scope="session")

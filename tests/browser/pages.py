@@ -33,6 +33,7 @@ _SETTLED = """() => Promise.all(document.getAnimations()
     .map(each => each.finished.catch(() => null))).then(() => null)"""
 
 T = TypeVar("T")
+_WIDTHS = (320, 390, 768, 1440)
 
 
 def at_rest(page: Page, look: Callable[[], T]) -> T:
@@ -81,6 +82,17 @@ def is_too_wide(page: Page) -> bool:
     """Whether the page can be scrolled sideways."""
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     return bool(at_rest(page, lambda: page.evaluate(wide)))
+
+
+def too_wide(page: Page) -> list[str]:
+    """At which widths the page can be scrolled sideways."""
+    found = []
+    for width in _WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        content = page.evaluate("document.documentElement.scrollWidth")
+        if content > width:
+            found.append(f"{page.url} is {content} wide at {width}")
+    return found
 
 
 def ask(page: Page, question: str) -> Locator:

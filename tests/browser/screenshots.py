@@ -15,9 +15,7 @@ from playwright.sync_api import Page, expect
 from bench import with_constants
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
-from tests.browser.test_dashboard import busy_site  # noqa: F401  # a fixture
-from tests.browser.test_draft_pages import begin
-from tests.browser.test_evaluation_pages import own_site  # noqa: F401  # a fixture
+from tests.browser.test_evaluation_pages import begin, busy_site, own_site  # noqa: F401  # two of them are fixtures
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 LARGEST_BYTES = 250_000
@@ -71,21 +69,6 @@ def test_debug_panel(site: Site, page: Page) -> None:
     expect(turn.locator(".candidates")).to_be_visible()
     turn.locator(".debug").evaluate("node => scrollTo(0, node.getBoundingClientRect().top + scrollY - 16)")
     keep(page, "debug-panel")
-
-
-def test_documents(site: Site, page: Page) -> None:
-    site.sign_in(page)
-    page.goto(f"{site.url}/admin/retrieval/document/")
-    expect(page.locator("#result_list")).to_be_visible()
-    page.evaluate("document.activeElement.blur()")
-    keep(page, "documents")
-
-
-def test_dark_colours(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(color_scheme="dark")
-    page.goto(site.url)
-    page.evaluate("document.activeElement.blur()")
-    keep(page, "home-dark")
 
 
 def test_dashboard(busy_site: Site, page: Page) -> None:  # noqa: F811

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Site
-from tests.browser.pages import ask, begin_asking, in_all_looks, is_too_wide, share, violations
+from tests.browser.pages import ask, begin_asking, in_all_looks, is_too_wide, share, too_wide, violations
 from tests.support.model_server import ModelServer
 
 ANSWERED = "What is the difference between addVar and setVar?"
 OFF_TOPIC = "Who won the football world cup in 1998?"
-WIDTHS = (320, 390, 768, 1440)
 
 
 def test_axe_finds_nothing_serious(site: Site, page: Page) -> None:
@@ -89,22 +88,11 @@ def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site: Sit
     assert found == []
 
 
-def too_wide(page: Page) -> list[str]:
-    """At which widths the page can be scrolled sideways."""
-    found = []
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        content = page.evaluate("document.documentElement.scrollWidth")
-        if content > width:
-            found.append(f"{page.url} is {content} wide at {width}")
-    return found
-
-
 def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
     """Documents are looked at in the tests of the source viewer."""
     site.sign_in(page)
     found = too_wide(page)
-    for question in (ANSWERED, "EBNF rule for a call", "Price of MX-9902-W", OFF_TOPIC):
+    for question in (ANSWERED, "Price of MX-9902-W"):
         page.set_viewport_size({"width": 1440, "height": 900})
         page.goto(site.url)
         turn = ask(page, question)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from urllib.parse import urljoin
 
@@ -11,9 +11,8 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from retrieval.models import Collection
-from tests.browser.conftest import Complaints, Site
-from tests.browser.pages import ask
-from tests.support.demo import PASSWORD
+from tests.browser.conftest import PHONE, Site
+from tests.browser.pages import ask, is_too_wide, violations
 from tests.support.sources import WebServer
 
 PLATYPUS = b"# Platypus\n\nA platypus lays between one and three eggs.\n\n## Venom\n\nThe male has a venomous spur.\n"
@@ -23,30 +22,19 @@ ROWS = "#result_list tbody tr"
 @pytest.fixture(scope="module")
 def own_site(site: Site) -> Iterator[Site]:
     """The site, to which documents are added: until the end of the module."""
+    from chat.models import ApprovedAnswer
     from retrieval.models import Document
 
     with site.data():
         before = set(Document.objects.values_list("pk", flat=True))
     yield site
     with site.data():
+        ApprovedAnswer.objects.all().delete()
         Document.objects.exclude(pk__in=before).delete()
 
 
 def row_of(page: Page, name: str) -> Locator:
     return page.locator(ROWS, has_text=name)
-
-
-def test_the_admin_asks_who_comes(own_site: Site, page: Page) -> None:
-    page.goto(f"{own_site.url}/admin/retrieval/document/")
-    expect(page).to_have_url(re.compile("/admin/login/"))
-    page.fill("#id_username", "admin")
-    page.fill("#id_password", "wrong")
-    page.click("[type=submit]")
-    expect(page.locator(".errornote")).to_be_visible()
-    page.fill("#id_username", "admin")
-    page.fill("#id_password", PASSWORD)
-    page.click("[type=submit]")
-    expect(page.locator("#result_list")).to_be_visible()
 
 
 def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page: Page) -> None:
@@ -173,15 +161,31 @@ def test_every_page_of_the_admin_opens_without_complaints(own_site: Site, page: 
     assert records >= 5
 
 
-def test_pages_for_lost_visitors_lead_back(own_site: Site, page: Page, complaints: Complaints) -> None:
-    complaints.expected.append("404")
-    response = page.goto(f"{own_site.url}/nowhere/")
-    assert response is not None
-    assert response.status == 404
-    page.get_by_role("link", name="Ask the documents").click()
-    expect(page.locator("#question")).to_be_visible()
-
-
 def test_the_api_can_be_browsed(own_site: Site, page: Page) -> None:
     page.goto(f"{own_site.url}/api/docs/")
     expect(page.locator("#swagger-ui")).to_contain_text("/api/v1/search/")
+
+
+def test_an_answer_is_approved_and_readers_see_by_whom(own_site: Site, visitor: Callable[..., Page]) -> None:
+    question = "May I bring my parrot to the pump room?"
+    reader, page = visitor(), visitor(**PHONE)
+    reader.goto(own_site.url)
+    ask(reader, question)
+    expect(reader.locator(".answer.is-refused")).to_be_visible()
+    own_site.sign_in(page)
+    page.goto(f"{own_site.url}/admin/chat/answer/?refused__exact=1")
+    page.get_by_role("link", name=question).first.click()
+    page.get_by_role("link", name="Mend this answer").click()
+    page.get_by_text("Approve an answer").click()
+    way = page.locator("details", has=page.get_by_role("heading", name="Approve an answer"))
+    way.get_by_label("Answer", exact=True).fill("No. **Animals** stay outside the pump room.")
+    way.get_by_role("checkbox").first.check()
+    assert violations(page) == []
+    assert not is_too_wide(page)
+    way.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_text("Saved. Ask again")).to_be_visible()
+    reader.goto(own_site.url)
+    ask(reader, question.upper())
+    expect(reader.locator(".approved")).to_have_text(re.compile("Approved by admin on"))
+    expect(reader.locator(".answer sup.cite")).to_have_count(1)
+    assert violations(reader) == []

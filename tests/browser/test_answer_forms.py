@@ -1,20 +1,19 @@
-"""What a reader sees at a glance: an answer with its tables and code, or a refusal with near places."""
+"""What a reader sees at a glance: an answer with its tables, code, doubts and age, or a refusal with near places."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import re
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.pages import is_too_wide, violations
-from tests.browser.test_trust import answered_with
+from tests.browser.conftest import PHONE, Site
+from tests.browser.pages import answer_text, ask, is_too_wide, violations
 
-# Named when somebody wants to look at the pages themselves.
-PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
+QUESTION = "Which seal kit fits the MX-9920-W?"
 SENTENCE = "The documents do not say this. Nearest passages:"
 STEPS = "To replace the seal:\n\n1. Switch the pump off.\n2. Close both valves.\n3. Loosen the four screws.\n"
 CODE = "Set the speed with `setVar`:\n\n```python\nset_var('speed', 3)  # " + "a long remark " * 9 + "\n```\n"
@@ -25,13 +24,44 @@ TABLE = """37 of 85 rows: chocolate = yes [1]
 | Twix | 0.546 | 0.906 | yes | yes | 81.64 | Mars Incorporated | 1967 |
 | Kit Kat | 0.313 | 0.511 | yes | no | 76.77 | Nestlé and Hershey | 1935 |
 """
+TEXT = "It needs **seal kit** SK-9920-W [1]. The kit holds 14 parts [1]. It is green."
 
 
-def keep(page: Page, name: str) -> None:
-    if PICTURES:
-        page.wait_for_timeout(300)
-        width = page.viewport_size["width"] if page.viewport_size else 0
-        page.screenshot(path=Path(PICTURES) / f"{name}-{width}.png", full_page=True, animations="disabled")
+def statement(said: str, supported: bool | None, *reasons: str) -> dict[str, Any]:
+    start = TEXT.index(said)
+    return {
+        "start": start,
+        "end": start + len(said),
+        "markers": [1],
+        "support": 0.9 if supported else 0.1,
+        "supported": supported,
+        "reasons": list(reasons),
+        "best": None,
+    }
+
+
+def answered_with(site: Site, page: Page, **saved: Any) -> Locator:
+    """The turn of a question whose answer was saved like this; no other question gets it from the cache.
+
+    Each marker of another text has the citation that the answer had first.
+    """
+    from chat.answering.citations import find_markers
+    from chat.models import Answer, Citation
+
+    page.goto(site.url)
+    turn = ask(page, QUESTION)
+    answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
+    with site.data():
+        Answer.objects.filter(pk=answer_id).update(cache_key="", repeats=None, **saved)
+        if "text" in saved:
+            cited = Citation.objects.filter(answer=answer_id)[0]
+            Citation.objects.filter(answer=answer_id).delete()
+            for marker in find_markers(saved["text"]):
+                cited.pk, cited.marker = None, marker.number
+                cited.marker_start, cited.marker_end = marker.start, marker.end
+                cited.save(force_insert=True)
+    page.reload()
+    return page.locator(".turn")
 
 
 @pytest.fixture
@@ -61,9 +91,9 @@ def refused(site: Site, page: Page, **saved: Any) -> Locator:
 
 
 def test_a_refusal_shows_the_near_places_as_what_they_are(
-    site: Site, anywhere: Page, near: list[dict[str, Any]]
+    site: Site, visitor: Callable[..., Page], near: list[dict[str, Any]]
 ) -> None:
-    page = anywhere
+    page = visitor(**PHONE)
     turn = refused(site, page, text=SENTENCE, near=near)
     expect(turn.locator(".outcome-title")).to_have_text(SENTENCE)
     places = turn.get_by_role("list", name="Places that come near the question").locator("> li")
@@ -75,7 +105,6 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
     expect(turn.locator(".source")).to_have_count(0)
     assert not is_too_wide(page)
     assert violations(page) == []
-    keep(page, "refusal")
     places.nth(0).get_by_role("link").click()
     expect(page.locator("#passage")).to_be_in_viewport()
 
@@ -87,7 +116,6 @@ def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, page: P
     offered = turn.get_by_role("group", name="Did you mean:")
     expect(offered.get_by_role("button")).to_have_text(questions)
     assert violations(page) == []
-    keep(page, "choices")
     address = page.url
     offered.get_by_role("button", name=questions[2]).click()
     turns = page.locator(".turn")
@@ -97,10 +125,76 @@ def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, page: P
     assert page.url.partition("#")[0] == address.partition("#")[0]
 
 
-def test_a_table_and_code_scroll_by_themselves(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_a_table_and_code_scroll_by_themselves(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(**PHONE)
     turn = answered_with(site, page, text=f"{TABLE}\n{CODE}", statements=[])
     expect(turn.locator(".table-scroll td")).to_have_count(16)
     assert not is_too_wide(page)
     assert violations(page) == []
-    keep(page, "table")
+
+
+def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    statements = [
+        statement("It needs **seal kit** SK-9920-W", True),
+        statement("The kit holds 14 parts", False, "number"),
+        statement("It is green.", False, "uncited"),
+    ]
+    turn = answered_with(site, page, text=TEXT, statements=statements)
+    expect(turn.locator(".remark")).to_have_text("2 of 3 sentences are not supported by the sources.")
+    marks = turn.locator("mark.unsupported")
+    expect(marks).to_have_text(["The kit holds 14 parts", "It is green."])
+    # Not by colour alone.
+    assert "wavy" in marks.first.evaluate("node => getComputedStyle(node).textDecorationStyle")
+    signs = turn.get_by_role("note")
+    expect(signs).to_have_text(["?", "?"])
+    expect(signs.first).to_have_accessible_name("Not supported by the sources. A number in it is not in the source.")
+
+    preview = page.locator("#preview")
+    expect(preview).to_be_hidden()
+    if page.evaluate("matchMedia('(hover: hover)').matches"):
+        marks.first.hover()
+        expect(preview).to_contain_text("A number in it is not in the source.")
+        page.mouse.move(5, 5)
+    else:
+        marks.first.tap()
+        expect(preview).to_contain_text("A number in it is not in the source.")
+        turn.locator(".question").tap()
+    expect(preview).to_be_hidden()
+    signs.nth(0).focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(signs.nth(1)).to_be_focused()
+    expect(preview).to_contain_text("It names no source.")
+    page.keyboard.press("Escape")
+    expect(preview).to_be_hidden()
+
+    turn.get_by_role("button", name="Copy").click()
+    expect(turn.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "The kit holds 14 parts [1]. (not supported by the sources) It is green." in copied
+
+
+def test_an_old_answer_says_so_and_can_be_had_anew(site: Site, page: Page) -> None:
+    from chat.models import Answer
+
+    page.goto(site.url)
+    text = answer_text(ask(page, QUESTION))
+    page.goto(site.url)
+    turn = ask(page, QUESTION)
+    said = re.compile(r"^\s*Answered before, on .*2\d\d\d.*; the documents have not changed since\.\s*$")
+    expect(turn.locator(".repeated")).to_have_text(said)
+    assert answer_text(turn) == text
+    page.reload()
+    expect(turn.locator(".repeated")).to_have_text(said)
+    with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/ask/")) as asked:
+        turn.get_by_role("button", name="Ask anew").click()
+    posted = parse_qs(asked.value.post_data or "")
+    assert (posted["anew"], posted["question"]) == (["1"], [QUESTION])
+    anew = page.locator(".turn").nth(1)
+    expect(anew.locator(".answer")).to_have_class("answer is-complete")
+    expect(anew.locator(".repeated")).to_have_count(0)
+    assert answer_text(anew) == text
+    with site.data():
+        assert Answer.objects.get(pk=(anew.get_attribute("id") or "").removeprefix("answer-")).anew

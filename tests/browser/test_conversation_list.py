@@ -36,8 +36,8 @@ def two_conversations(site: Site, page: Page) -> Page:
     return page
 
 
-def test_a_conversation_is_renamed_in_its_place(site: Site, anywhere: Page) -> None:
-    page = two_conversations(site, anywhere)
+def test_a_conversation_is_renamed_in_its_place(site: Site, page: Page) -> None:
+    two_conversations(site, page)
     open_list(page)
     shown, other = entry(page, "addVar"), entry(page, "seal kit")
     shown.hover()
@@ -122,24 +122,6 @@ def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callab
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text(ADD_VAR)
     expect(page.locator(".turn")).to_have_count(1)
-
-
-def test_the_list_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(**PHONE, java_script_enabled=False)
-    for question in (SEAL_KIT, ADD_VAR):
-        page.goto(site.url)
-        page.fill("#question", question)
-        page.click(".send")
-        expect(page.locator(".turn")).to_be_visible()
-    page.goto(site.url)
-    page.fill("#conversation-search", "seal kit")
-    page.press("#conversation-search", "Enter")
-    expect(page.locator(".conversations li")).to_have_count(1)
-    expect(page.locator("#conversation-search")).to_have_value("seal kit")
-    page.get_by_role("link", name="Rename").click()
-    page.fill("[name=title]", "Seals")
-    page.get_by_role("button", name="Save").click()
-    expect(page).to_have_title("Seals · Ragsite")
 
 
 def test_older_conversations_are_a_click_away(site: Site, page: Page) -> None:

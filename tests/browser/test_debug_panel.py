@@ -68,16 +68,3 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     expect(panel).not_to_have_attribute("open", "")
     open_panel(page.locator(".turn"))
     expect(fact(panel, "Search method")).to_have_text("zscore")
-
-
-def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:
-    page.goto(site.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".cite a").first).to_be_visible()
-    expect(page.locator(".debug")).to_have_count(0)
-    answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
-    for path in ("debug", "debug/scores"):
-        assert page.request.get(f"{site.url}/answers/{answer_id}/{path}/").status == 404
-    page.reload()
-    expect(page.locator(".cite a").first).to_be_visible()
-    expect(page.locator(".debug")).to_have_count(0)

@@ -1,18 +1,19 @@
-"""An administrator measures search: runs sets, compares the runs, and meets a gate."""
+"""An administrator's pages of evaluation, profiles and drafts: what arrives by itself, and how they look. What their
+forms do is tested in `tests/integration`."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
-from tests.browser.pages import is_too_wide, violations
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.pages import ask, in_all_looks, is_too_wide, too_wide, violations
 
 NUMBER = 8
 # Where pictures of the pages are kept, when somebody wants to look at them.
@@ -77,6 +78,19 @@ def add_set(own_site: Site, library: int, name: str) -> str:
     return f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
 
 
+def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
+    """Begin a draft on the collection's page; returns that one's address and the draft's, once all is copied."""
+    address = f"{site.url}/admin/retrieval/collection/{collection}/change/"
+    page.goto(address)
+    page.get_by_role("button", name="Begin a draft").click()
+    expect(page.locator(".messagelist")).to_contain_text("Begun: ")
+    site.work()
+    # It says so by itself.
+    expect(page.locator("#draft-status .ragsite-status")).to_have_text("open")
+    expect(page.get_by_text("Nothing yet")).to_be_visible()
+    return address, page.url
+
+
 def test_a_set_is_run_and_the_result_arrives_by_itself(
     own_site: Site, library: int, visitor: Callable[..., Page]
 ) -> None:
@@ -84,140 +98,171 @@ def test_a_set_is_run_and_the_result_arrives_by_itself(
     own_site.sign_in(page)
     address = add_set(own_site, library, "Fruit")
     page.goto(address)
-    look(page, "set-empty")
     page.select_option("#id_profile", "built-in")
-    expect(page.get_by_role("button", name="Run answers")).to_have_count(0)
-    expect(page.locator("section .help")).to_contain_text("has an expected answer, or words that an answer must hold")
     page.get_by_role("button", name=f"Run search ({NUMBER})").click()
     expect(page.locator("#run")).to_contain_text(f"0 / {NUMBER}")
     own_site.work()
-    # It says so by itself.
     expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}")
     expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
-    run = page.url
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
     expect(page.locator("#run table")).to_contain_text("nDCG@10")
     look(page, "run")
-    page.get_by_role("link", name="Explain").first.click()
-    expect(page.locator(".ragsite-hits").first).to_be_visible()
-    page.goto(address)
-    expect(page.locator("figure#trend svg")).to_be_visible()
-    page.get_by_role("link", name="hit@10").click()
-    expect(page.locator("figure#trend")).to_contain_text("hit@10 over time")
     phone = visitor(**PHONE)
     own_site.sign_in(phone)
-    for name, place in (("set", address), ("run", run)):
-        phone.goto(place)
-        look(phone, f"phone-{name}")
+    phone.goto(address)
+    expect(phone.locator("figure#trend svg")).to_be_visible()
+    look(phone, "phone-set")
 
 
-def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable[..., Page]) -> None:
-    from django.conf import settings
-
-    from evaluation.models import EvaluationQuestion, EvaluationSet
-    from retrieval.models import Collection
-    from retrieval.profile_settings import ProfileSettings
-    from retrieval.types import SearchMethod
-    from tests.support.evaluation_sets import version_of
-
-    demo = json.loads((settings.BASE_DIR / "demo" / "questions.json").read_text())
-    of_parts = [one for one in demo["questions"] if one["collection"] == "parts"][:8]
-    with own_site.data():
-        made = EvaluationSet.objects.create(slug="parts", name="Parts", collection=Collection.objects.get(slug="parts"))
-        for one in of_parts:
-            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expected_answer=one["answer"])
-        for one in demo["unanswerable"][:3]:
-            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expects_refusal=True)
-        EvaluationQuestion.objects.create(
-            evaluation_set=made,
-            text="How much is the fish?",
-            expected_answer="<b>Three</b> euros.",
-            must=["<b>three</b> euros|3 euros"],
-            longest=80,
-        )
-        # It finds nothing, because no passage reaches its threshold.
-        blind = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"), "blind")
-    total = len(of_parts) + 4
-    page = visitor(**WIDE)
-    own_site.sign_in(page)
-    address = f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
-    runs = []
-    for profile in (str(blind.pk), "built-in"):
-        page.goto(address)
-        page.select_option("#id_profile", profile)
-        page.get_by_role("button", name=f"Run answers ({total})").click()
-        expect(page.locator("#run")).to_contain_text(f"0 / {total}")
-        own_site.work()
-        expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
-        expect(page.locator("#results tbody tr")).to_have_count(total)
-        runs.append(page.url)
-    expect(page.locator("#run table")).to_contain_text("agreement")
-    expect(page.locator("#results")).to_contain_text("<b>Three</b> euros.")
-    expect(page.locator("#results .ragsite-unmet")).to_contain_text("missing: <b>three</b> euros|3 euros")
-    right = page.locator("#results .ragsite-status-ready").count()
-    assert right > len(of_parts) / 2, "the demo's questions are about its documents"
-    look(page, "answers-run")
-    page.get_by_role("link", name="Wrong only").click()
-    expect(page.locator("#results tbody tr")).to_have_count(total - right)
-    expect(page.locator("#results .ragsite-status-ready")).to_have_count(0)
-    page.locator(".ragsite-others a").first.click()
-    expect(page.locator("#better tbody tr")).not_to_have_count(0)
-    expect(page.locator("#better tbody tr").first).to_contain_text("The documents do not answer this question.")
-    look(page, "answers-compared")
-    compared = page.url
-    page.goto(address)
-    expect(page.locator("figure#trend")).to_contain_text("agreement over time")
-    phone = visitor(**PHONE)
-    own_site.sign_in(phone)
-    for name, place in (("run", runs[1]), ("compared", compared), ("set", address)):
-        phone.goto(place)
-        look(phone, f"phone-answers-{name}")
-    with own_site.data():
-        refused = made.questions.filter(expects_refusal=True)[0].pk
-    page.goto(f"{own_site.url}/admin/evaluation/evaluationquestion/{refused}/change/")
-    expect(page.get_by_label("No answer expected")).to_be_checked()
-    look(page, "question")
-
-
-def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
-    own_site: Site, library: int, visitor: Callable[..., Page], complaints: Complaints
+def test_documents_change_in_a_draft_and_for_readers_all_at_once(
+    own_site: Site, library: int, visitor: Callable[..., Page], tmp_path: Path
 ) -> None:
-    from retrieval.profile_settings import ProfileSettings
-    from retrieval.types import SearchMethod
-    from tests.support.evaluation_sets import version_of
+    from retrieval.models import Collection, Document, Draft
 
-    # A refusal is answered with 409, which a browser reports.
-    complaints.expected.append("409")
-    page = visitor(**WIDE)
+    question, text = "How much juice does the quince press give?", "The quince press gives eleven litres of juice."
+    (tmp_path / "quince-press.md").write_text(f"# Quince press\n\n{text}\n")
+    page, phone = visitor(**WIDE), visitor(**PHONE)
     own_site.sign_in(page)
-    add_set(own_site, library, "Gate")
-    with own_site.data():
-        # It finds nothing, because no passage reaches its threshold.
-        version = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"))
-    page.goto(f"{own_site.url}/admin/evaluation/gatepolicy/add/")
-    page.locator(".select2-selection").click()
-    page.locator(".select2-results__option", has_text="Gate").click()
-    look(page, "gate")
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.goto(f"{own_site.url}/admin/retrieval/searchprofile/{version.profile_id}/change/")
-    page.get_by_role("button", name=re.compile("Publish")).click()
-    expect(page.locator(".ragsite-announcement")).to_contain_text("have not both been measured")
-    look(page, "refused")
-    page.get_by_role("link", name="Look and measure").click()
-    with page.expect_navigation():
-        page.get_by_role("button", name="Run now").click()
+    own_site.sign_in(phone)
+    collection, draft = begin(own_site, page, library)
+    page.get_by_role("link", name="Add documents").click()
+    page.set_input_files("#id_file", tmp_path / "quince-press.md")
+    expect(page.locator(".uploads li .ragsite-status")).to_be_visible()
+    page.goto(draft)
+    # A worker reads it, and the page tells when it has.
+    expect(page.locator("[data-changes=added] .ragsite-status")).to_be_visible()
     own_site.work()
-    expect(page.locator("#gate")).to_contain_text("is significantly worse than built-in")
-    expect(page.locator("#worse tbody tr")).not_to_have_count(0)
-    look(page, "gate-worse")
-    page.get_by_role("button", name=re.compile("Publish")).click()
-    page.fill("#override", "To see what happens.")
-    look(page, "override")
-    page.get_by_role("button", name="Publish all the same").click()
-    expect(page.locator(".messagelist")).to_contain_text("In force: default v1")
-    page.goto(f"{own_site.url}/admin/retrieval/searchprofile/{version.profile_id}/change/")
-    history = page.locator("section", has_text="Published against objections").last
-    expect(history).to_contain_text("To see what happens.")
-    expect(history).to_contain_text("is significantly worse than built-in")
-    expect(history).to_contain_text("admin")
-    look(page, "history")
+    expect(page.get_by_role("button", name="Publish")).to_be_visible()
+    expect(page.locator("[data-changes=added] .ragsite-status")).to_have_count(0)
+    with own_site.data():
+        removed = Document.objects.get(collection=Collection.objects.get(draft=Draft.objects.get()), source="fig.md")
+        removed.delete()
+    for address in (draft, collection):
+        phone.goto(address)
+        look(phone, "draft-phone")
+    page.goto(own_site.url)
+    expect(ask(page, question)).not_to_contain_text("eleven litres")
+    page.goto(draft)
+    expect(page.locator("[data-changes=removed]")).to_contain_text("fig")
+    page.get_by_role("button", name="Publish").click()
+    own_site.work()
+    expect(page.locator("#draft-status .ragsite-status")).to_have_text("published")
+    look(page, "draft-published")
+    page.goto(own_site.url)
+    expect(ask(page, question)).to_contain_text("eleven litres")
+
+
+def test_two_profiles_in_the_playground(own_site: Site, page: Page) -> None:
+    from retrieval.models import SearchProfile
+    from retrieval.profile_settings import ProfileSettings
+    from retrieval.search import profiles
+    from retrieval.types import MetadataBoost, SearchMethod
+
+    with own_site.data():
+        profile = SearchProfile.objects.create(slug="parts", name="Parts catalogue")
+        boosts = (MetadataBoost("department", "service", 0.5),)
+        words = profiles.add_version(
+            profile, ProfileSettings(method=SearchMethod.LEXICAL, top_k=6, metadata_boosts=boosts)
+        )
+        meaning = profiles.add_version(profile, ProfileSettings(method=SearchMethod.VECTOR, top_k=6))
+        profiles.publish(words)
+    own_site.sign_in(page)
+    profiles_page, found = f"{own_site.url}/admin/retrieval/searchprofile/", []
+    for address in (
+        f"{profile.pk}/change/?from=1",
+        f"playground/?question=Which seal kit fits the MX-9920-W&a={words.pk}&b={meaning.pk}",
+    ):
+        page.goto(f"{profiles_page}{address}")
+        page.eval_on_selector_all("#content details", "nodes => nodes.forEach(node => node.open = true)")
+        found += in_all_looks(page, "#content")
+        found += [each for each in too_wide(page) if "at 320" not in each]
+    assert found == []
+    widths = page.locator(".ragsite-side ol .ragsite-bar .bar").evaluate_all(
+        "bars => bars.map(bar => bar.getBoundingClientRect().width)"
+    )
+    assert max(widths) > 10
+
+
+@pytest.fixture(scope="module")
+def busy_site(site: Site) -> Site:
+    """The site with three weeks of answers, good and bad, and no others."""
+    from chat.models import Conversation
+
+    with site.data():
+        Conversation.objects.all().delete()
+        _three_weeks()
+    return site
+
+
+def _three_weeks() -> None:
+    from django.utils import timezone
+
+    from chat.models import Citation, Feedback
+    from evaluation.models import Judgement, Score
+    from retrieval.models import Document
+    from tests.support.judged_answers import completed_answer
+
+    document = Document.objects.order_by("pk").first()
+    assert document is not None
+    wordings = ("How do I reset the coffee machine?", "How can I reset a coffee machine?", "Which plants may I keep?")
+    for number in range(63):
+        refused = number % 7 == 0
+        made = completed_answer(
+            question=wordings[number // 7 % 3] if refused else f"How heavy is pump {number}?",
+            refused=refused,
+            completed_at=timezone.now() - timedelta(hours=8 * number),
+            timings_ms={"first_token": 120 + 5 * (number % 9), "total": 700 + 90 * (number % 11)},
+            degraded=["vector"] if number % 13 == 0 else [],
+            sources=[{"chunk_id": 1, "document": {"id": document.pk}}],
+        )
+        if refused:
+            continue
+        Citation.objects.create(
+            answer=made,
+            marker=1,
+            marker_start=0,
+            marker_end=3,
+            document=document,
+            document_title=str(document),
+            quote="3450 grams",
+            start=0,
+            end=10,
+        )
+        if number % 3 == 0:
+            Feedback.objects.create(answer=made, helpful=number % 9 != 0, reason="" if number % 9 else "wrong")
+        judgement = Judgement.objects.create(answer=made, judge=Judgement.Judge.OFFLINE, status="done")
+        for metric, score in (("groundedness", 1 - (number % 10) / 11), ("answer_relevancy", 0.4 + (number % 6) / 10)):
+            Score.objects.create(judgement=judgement, metric=metric, score=score, threshold=0.5, reason="Counted.")
+    Score.objects.update(created_at=timezone.now())
+
+
+def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:
+    busy_site.sign_in(page)
+    page.goto(f"{busy_site.url}/admin/")
+    page.locator(".dashboard-entry a").click()
+    expect(page.get_by_role("heading", name="Dashboard", exact=True)).to_be_visible()
+    drawings = page.locator("svg.chart-drawing")
+    expect(drawings).to_have_count(7)
+    for screen in (WIDE, PHONE):
+        page.set_viewport_size(screen["viewport"])
+        for drawing in drawings.all():
+            box = drawing.bounding_box()
+            assert box is not None
+            assert box["width"] > 250
+            # The letters stay readable where the drawing shrinks.
+            assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
+        assert not is_too_wide(page)
+        assert violations(page) == []
+
+
+def test_a_chart_can_be_read_as_a_table_and_leads_to_its_answers(busy_site: Site, page: Page) -> None:
+    busy_site.sign_in(page)
+    page.goto(f"{busy_site.url}/admin/evaluation/dashboard/?days=7")
+    table = page.locator("#questions details")
+    table.locator("summary").click()
+    expect(table.locator("tbody tr")).to_have_count(7)
+    number = int(table.locator("tbody tr").nth(5).locator("td").first.inner_text())
+    page.locator("#questions svg a").nth(5).locator("rect").first.click()
+    expect(page).to_have_url(re.compile("/admin/chat/answer/"))
+    assert number > 0
+    expect(page.locator("#result_list tbody tr")).to_have_count(number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -124,17 +123,3 @@ def test_a_comment_that_is_refused_can_be_put_right(
     expect(turn.locator(".critique-said")).to_have_text(OUTDATED)
     assert page.url.split("#")[0].split("?")[0] == conversation.split("#")[0].split("?")[0]
     assert saved(site, page) == (False, "outdated", "It is 2026.")
-
-
-def test_the_form_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(**PHONE, java_script_enabled=False)
-    page.goto(site.url)
-    page.fill("#question", QUESTION)
-    page.click(".send")
-    turn = page.locator(".turn")
-    verdict(turn, "Not helpful").click()
-    expect(page).to_have_url(re.compile(r"\?unfold="))
-    turn.get_by_text("It is wrong").click()
-    turn.get_by_role("button", name="Send").click()
-    expect(turn.locator(".critique-said")).to_have_text("It is wrong")
-    assert saved(site, page) == (False, "wrong", "")

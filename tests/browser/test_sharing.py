@@ -79,17 +79,3 @@ def test_what_a_reader_may_not_read_is_left_out(site: Site, visitor: Callable[..
     finally:
         with site.data():
             Collection.objects.filter(slug="lingo").update(visibility="public")
-
-
-def test_sharing_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(java_script_enabled=False)
-    page.goto(site.url)
-    page.fill("#question", SEAL_KIT)
-    page.click(".send")
-    page.locator("#share summary").click()
-    page.get_by_role("button", name="Make a link").click()
-    page.locator("#share summary").click()
-    page.get_by_role("link", name="See what others see").click()
-    expect(page.locator(".turn [data-answer-text]")).to_contain_text("SK-9920-W")
-    page.get_by_role("button", name="Stop sharing").click()
-    expect(page.locator("#share summary")).to_have_text("Share")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LOOKS, Complaints, Site
-from tests.browser.pages import violations
-from tests.browser.test_accessibility import too_wide
+from tests.browser.conftest import LOOKS, Site
+from tests.browser.pages import too_wide, violations
 
 # Of each kind: the end of its source, and words of a passage as they stand in the text.
 PASSAGES = {
@@ -50,28 +48,7 @@ def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(site: Sit
     assert found + too_wide(page) == []
 
 
-def test_rendered_and_text_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(java_script_enabled=False)
-    page.goto(address(site, "markdown"))
-    expect(page.locator(".is-rendered h2").first).to_be_visible()
-    page.get_by_role("link", name="Text", exact=True).click()
-    expect(page.locator(".is-rendered")).to_have_count(0)
-    expect(page.locator(".document")).to_contain_text("## ")
-    expect(page.locator("#passage")).to_be_in_viewport()
-    page.get_by_role("link", name="Rendered", exact=True).click()
-    expect(page.locator(".is-rendered #passage, .is-rendered mark").first).to_be_in_viewport()
-
-
-def test_the_contents_lead_to_the_headings(site: Site, page: Page) -> None:
-    page.goto(address(site, "html"))
-    link = page.locator(".outline a").last
-    link.click()
-    heading = page.locator(".is-rendered").get_by_role("heading", name=link.inner_text()).last
-    expect(heading).to_be_in_viewport()
-
-
-def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, page: Page) -> None:
     page.goto(address(site, "pdf"))
     picture = page.locator(".printed-page img")
     picture.scroll_into_view_if_needed()
@@ -92,21 +69,6 @@ def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, anyw
     expect(page.locator("#page-3")).to_be_in_viewport()
     original = page.get_by_role("link", name="Open the original at this page")
     expect(original).to_have_attribute("href", re.compile(r"^/documents/\d+/pdf/#page=3$"))
-
-
-def test_a_page_that_cannot_be_drawn_says_so(site: Site, page: Page, complaints: Complaints) -> None:
-    complaints.expected.append("422")
-    page.goto(address(site, "pdf"))
-    with page.expect_response(re.compile("/pages/99/")) as told:
-        page.locator(".printed-page img").evaluate(
-            "image => { image.src = image.src.replace('/pages/2/', '/pages/99/') }"
-        )
-    assert told.value.status == 422
-    assert "This page cannot be shown as a picture." in told.value.text()
-    # The sentence is in the picture, which the browser shows.
-    assert page.locator(".printed-page img").evaluate(
-        "async image => { await image.decode(); return image.naturalWidth }"
-    )
 
 
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, page: Page) -> None:

@@ -1,20 +1,20 @@
-"""A language model that takes its time, and visitors who stop it, reload, or go away."""
+"""A language model that takes its time, and visitors who wait, stop it, reload, or go away."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from django.utils import timezone
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from chat.models import LanguageModel, ModelTrial
+from bench import with_constants
+from chat.models import LanguageModel
 from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import answer_text, ask, begin_asking, is_too_wide, source, violations, words
-from tests.browser.test_answer_forms import keep
-from tests.support.model_server import ModelServer, call_pieces
+from tests.support.model_server import ModelServer
 from tests.support.proxy import TcpProxy
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -38,6 +38,16 @@ RECORDER = """
     document.addEventListener("DOMContentLoaded", () => {
       new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
       note();
+    });
+"""
+
+# Every sentence the live region has said.
+LISTENER = """
+    window.said = [];
+    document.addEventListener("DOMContentLoaded", () => {
+      const live = document.getElementById("live");
+      new MutationObserver(() => live.textContent && window.said.push(live.textContent))
+        .observe(live, { childList: true, characterData: true, subtree: true });
     });
 """
 
@@ -240,72 +250,75 @@ def test_two_readers_of_one_answer_see_the_same(model_site: Site, page: Page, mo
     assert len(model.requests) == 1
 
 
-def test_a_failing_model_is_announced_and_the_documents_answer(
-    model_site: Site, page: Page, model: ModelServer
-) -> None:
-    model.statuses = [401]
+def test_a_long_wait_says_so_once_and_counts_the_seconds(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces, model.delay_seconds = ["It is SK-9920-W [1]. ", "Done."], 30
+    page.add_init_script(LISTENER)
     page.goto(model_site.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".answer")).to_have_class("answer is-complete")
-    expect(turn.locator(".notice")).to_have_text(
-        "The language model did not answer. This answer is quoted from the documents instead."
+    turn = begin_asking(page, QUESTION)
+    status = turn.locator(".answer > .progress")
+    expect(status).to_contain_text("Writing the answer…")
+    expect(status.locator("[data-elapsed]")).to_have_text(re.compile(r"^([3-9]|\d\d)\ss$"))
+    expect(status).to_contain_text(SLOW)
+    expect(status.locator("[data-elapsed]")).to_have_text(re.compile(r"^([89]|\d\d)\ss$"))
+    assert page.evaluate("window.said").count(SLOW) == 1
+    # The seconds are for the eyes: read aloud every second, they would drown everything else.
+    assert not any(re.search(r"\d", said) for said in page.evaluate("window.said"))
+    expect(status.locator("[data-elapsed]")).to_have_attribute("aria-hidden", "true")
+
+    page.reload()
+    expect(turn.locator(".answer > .progress [data-elapsed]")).to_have_text(re.compile(r"^([89]|\d\d)\ss$"))
+    page.click("#stop")
+    expect(turn.locator(".answer")).to_have_class("answer is-stopped")
+    expect(turn.locator(".outcome")).to_contain_text("This answer was stopped before its first word.")
+
+
+@pytest.fixture(scope="module")
+def poor_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
+    """A site whose settings name an embedding server that does not exist (the stored vectors are another's), and which
+    writes one answer at a time, with room for one that waits."""
+    return start_site(
+        OPENAI_BASE_URL=_model.url,
+        OPENAI_MODEL="tiny",
+        EMBEDDING_BASE_URL="http://127.0.0.1:9/v1",
+        EMBEDDING_MODEL="gone",
+        ANSWERS_AT_ONCE="1",
+        **with_constants(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
     )
-    assert "SK-9920-W" in answer_text(turn)
-    expect(turn.locator(".cite a").first).to_be_visible()
 
 
-def test_a_model_that_breaks_off_leaves_no_half_answer(model_site: Site, page: Page, model: ModelServer) -> None:
-    model.pieces = numbered(20)
-    model.break_after = 8
-    model.delay_seconds = 0.05
-    page.goto(model_site.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".notice")).to_contain_text("The language model did not answer.")
-    assert "word0" not in answer_text(turn)
-    assert "SK-9920-W" in answer_text(turn)
-
-
-def test_a_model_that_gives_up_is_answered_by_the_passage(model_site: Site, page: Page, model: ModelServer) -> None:
-    model.pieces = ["The sources do not ", "mention the seal kit."]
-    page.goto(model_site.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".answer")).to_have_class("answer is-complete")
-    expect(turn.locator(".notice")).to_contain_text("The language model found no answer in these passages.")
-    assert "SK-9920-W" in answer_text(turn)
-
-
-def test_a_row_that_the_model_asks_a_table_for_gets_a_source_card(
-    model_site: Site, page: Page, model: ModelServer
+def test_the_queue_shows_the_place_and_refuses_behind_its_end(
+    poor_site: Site, model: ModelServer, visitor: Callable[..., Page], complaints: Complaints
 ) -> None:
-    class LastTold(list[str]):
-        """The model's words, with the marker that it was told of last."""
+    complaints.expected += ["503", "htmx:"]
+    model.pieces = pieces = [f"word{number} " for number in range(4000)]
+    model.delay_seconds = 0.05
+    first, second, third = visitor(), visitor(), visitor()
+    for page in (first, second, third):
+        page.goto(poor_site.url)
+    expect(begin_asking(first, QUESTION).locator(".answer")).to_contain_text("word1")
+    waiting = begin_asking(second, QUESTION)
+    expect(waiting.locator(".progress [data-announce]")).to_have_text("You are number 1 in the queue.")
+    expect(second.locator("#live")).to_have_text("You are number 1 in the queue.")
 
-        def __iter__(self) -> Iterator[str]:
-            told = model.requests[-1]["messages"][-1]["content"]
-            marker = told[told.index("sources [") :].split("]")[0].rpartition("[")[2]
-            return iter(["The MX-9960-D weighs 34200 g [", f"{marker}]."])
+    third.fill("#question", QUESTION)
+    third.press("#question", "Enter")
+    expect(third.locator("#question-error")).to_contain_text("Too many questions are being answered.")
+    expect(third.locator("#question")).to_have_value(QUESTION)
 
-    with model_site.data():
-        passed = {"uses_functions": True, "tried_at": timezone.now()}
-        ModelTrial.objects.update_or_create(model=f"tiny at {model.url}", defaults=passed)
-    model.rounds = [call_pieces('{"question": "How heavy is the MX-9960-D?"}')]
-    model.pieces = LastTold()
-    page.goto(model_site.url)
-    turn = ask(page, QUESTION)
-    link = turn.locator(".cite a")
-    expect(link).to_have_count(1)
-    card = source(turn, int(link.inner_text()))
-    expect(card.locator(".source-quote")).to_contain_text("34200")
-    # It stands behind the sources that were found first.
-    assert model.requests[0]["messages"][1]["content"].count("SOURCE [") < int(link.inner_text())
-    link.click()
-    expect(page.locator("tr", has=page.locator("mark")).first).to_contain_text("34200")
+    pieces[:] = ["It is SK-9920-W [1]."]
+    first.click("#stop")
+    expect(waiting.locator(".answer")).to_have_class("answer is-complete")
+    turn = ask(third, QUESTION)
+    expect(turn.locator(".cite").first).to_be_visible()
+    expect(turn.locator(".notice")).to_have_text(
+        "Search by meaning did not answer, so the passages were found by their words alone."
+    )
 
 
 def test_a_reader_chooses_the_model_and_has_an_answer_written_anew_by_another(
-    model_site: Site, anywhere: Page, model: ModelServer
+    model_site: Site, visitor: Callable[..., Page], model: ModelServer
 ) -> None:
-    page = anywhere
+    page = visitor(**PHONE)
     with model_site.data():
         LanguageModel.objects.create(name="mistral-small-24b", base_url=model.url, model="large-v2")
     try:
@@ -330,7 +343,6 @@ def test_a_reader_chooses_the_model_and_has_an_answer_written_anew_by_another(
         assert model.requests[-1]["model"] == "tiny"
         expect(again.locator(".actions").get_by_label("Language model")).to_have_value("tiny")
         expect(picker).to_have_value("mistral-small-24b")
-        keep(page, "models")
     finally:
         with model_site.data():
             LanguageModel.objects.all().delete()

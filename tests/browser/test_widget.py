@@ -9,15 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.browser.conftest import PHONE, Complaints, Site
-from tests.browser.pages import violations
-from tests.support.site import free_port
+from tests.browser.conftest import Complaints, Site
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
 @pytest.fixture(scope="module")
-def other_site() -> Iterator[Callable[[str], str]]:
+def other_site(other_port: int) -> Iterator[Callable[[str], str]]:
     """``other_site(script)``: the address of another site's page, which holds one script tag and a strict policy."""
     pages: dict[str, bytes] = {}
 
@@ -36,7 +34,7 @@ def other_site() -> Iterator[Callable[[str], str]]:
         def log_message(self, *_arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", free_port()), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", other_port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def serve(script: str) -> str:
@@ -50,25 +48,16 @@ def other_site() -> Iterator[Callable[[str], str]]:
     server.server_close()
 
 
-@pytest.fixture(scope="module")
-def widget_site(start_site: Callable[..., Site], other_site: Callable[[str], str]) -> Site:
-    return start_site(WIDGET_SITES=f"https://www.example.org, {other_site('')}")
-
-
 def open_widget(page: Page, address: str) -> FrameLocator:
     page.goto(address)
     page.get_by_role("button", name="Ask us").click()
     return page.frame_locator("iframe")
 
 
-@pytest.mark.parametrize("device", [{}, PHONE], ids=["wide", "phone"])
-def test_a_reader_of_another_site_asks_there(
-    widget_site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], device: dict[str, object]
-) -> None:
-    page = visitor(**device)
+def test_a_reader_of_another_site_asks_there(site: Site, other_site: Callable[[str], str], page: Page) -> None:
     # Signed in on the site itself: the widget asks without an account all the same.
-    widget_site.sign_in(page)
-    script = f'<script src="{widget_site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
+    site.sign_in(page)
+    script = f'<script src="{site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
     address = other_site(script)
     page.goto(address)
     expect(page.locator("iframe")).to_be_hidden()
@@ -95,29 +84,17 @@ def test_a_reader_of_another_site_asks_there(
         assert conversation.collection is not None
         assert conversation.collection.slug == "parts"
 
-    widget_site.do(saved)
+    site.do(saved)
     page.get_by_role("button", name="Ask us").click()
     expect(page.locator("iframe")).to_be_hidden()
 
 
-def test_the_frame_is_accessible_and_says_what_went_wrong(
-    widget_site: Site, visitor: Callable[..., Page], complaints: Complaints
-) -> None:
-    complaints.expected.append("400")
-    page = visitor()
-    page.goto(f"{widget_site.url}/widget/?collection=nowhere")
-    assert violations(page) == []
-    page.get_by_label("Your question").fill(QUESTION)
-    page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("alert")).to_contain_text("no collection")
-
-
 def test_a_site_that_is_not_named_shows_no_frame(
-    widget_site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], complaints: Complaints
+    site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], complaints: Complaints
 ) -> None:
     complaints.expected += ["frame-ancestors", "ERR_BLOCKED_BY_RESPONSE"]
     page = visitor()
-    address = other_site(f'<script src="{widget_site.url}/widget.js" data-label="Ask us" async></script>')
+    address = other_site(f'<script src="{site.url}/widget.js" data-label="Ask us" async></script>')
     frame = open_widget(page, address.replace("localhost", "127.0.0.1"))
     expect(page.locator("iframe")).to_be_visible()
     expect(frame.locator("#question")).to_have_count(0)

@@ -1,4 +1,5 @@
-"""Nobody reads a word of documents that they may not see: seeded random requests over every address of the site.
+"""Nobody reads a word of documents that they may not see: seeded random requests over every address of the site, and
+every kind of page that a link leads to.
 
 Each address needs a rule that says how it is called, or an entry that says that it holds no documents: a new one
 without either fails. LEAK_REQUESTS in the environment makes more requests, LEAK_SEED others.
@@ -8,16 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
 from django.http import HttpResponseBase
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from chat.models import Answer, ApprovedAnswer, Conversation, LanguageModel, QuestionBudget
 from evaluation.models import (
@@ -53,6 +58,8 @@ REQUESTS = int(os.environ.get("LEAK_REQUESTS", "200"))
 SEED = int(os.environ.get("LEAK_SEED", "7"))
 # Between two changes of rights.
 REQUESTS_A_CHANGE = 6
+# Of one walk along the links.
+MOST_PAGES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,3 +492,46 @@ def test_nobody_reads_what_they_may_not_see(ingest: Any, settings: Any, monkeypa
         if leak := look_for_leaks(world, person, name, ALL_RULES[name](world, person)):
             leaks.append(leak)
     assert leaks == [], "\n".join(leaks)
+
+
+def walk(world: World, person: str, addresses: Sequence[str] = ()) -> dict[str, str]:
+    """What the person reads at the addresses and where links lead to, at most two pages of each kind; by address."""
+    read: dict[str, str] = {}
+    kinds: Counter[str] = Counter()
+    waiting = deque(["/", "/accounts/", *addresses])
+    while waiting and len(read) < MOST_PAGES + len(addresses):
+        address = waiting.popleft()
+        kind = resolve(urlsplit(address).path).view_name
+        if address in read or (address not in addresses and kinds[kind] >= 2):
+            continue
+        kinds[kind] += 1
+        read[address] = content_of(world.clients[person].get(address))
+        links = re.findall(r'\b(?:href|hx-get)="([^"]+)"', read[address])
+        found = (urljoin(address, unescape(link)).partition("#")[0] for link in links)
+        # Help is the same for everybody.
+        waiting.extend(link for link in found if re.match(r"/(?!accounts/logout/|admin/logout/|static/|help/|/)", link))
+    return read
+
+
+def test_no_page_that_a_link_leads_to_tells_what_is_closed(ingest: Any) -> None:
+    world = build_world(SEED, ingest)
+    people = ["bob", "dora"]
+    for person in people:
+        send(world, person, Call("post", "/api/v1/ask/", {"question": QUESTIONS[0]}, is_json=True))
+    visited: list[str] = []
+    leaks, told = [], set()
+    for _ in range(2):
+        for person in people:
+            # What the others were led to is read, too.
+            pages = walk(world, person, visited)
+            visited += [address for address in pages if address not in visited]
+            hidden = {word for words in world.hidden_from(person) for word in words}
+            leaks += [(person, address) for address, said in pages.items() for word in hidden if word in said]
+            told |= {word for said in pages.values() for word in world.secrets if word in said}
+        for _ in range(10):
+            world.change_a_right()
+    assert leaks == []
+    assert len(told) > len(world.secrets) / 2
+    assert {"chat:conversation", "retrieval:document", "account_overview", "admin:retrieval_document_change"} <= {
+        resolve(urlsplit(address).path).view_name for address in visited
+    }
