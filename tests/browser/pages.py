@@ -19,10 +19,11 @@ _LATER_ROWS = "tbody tr:nth-child(n + 16)"
 
 # Rules whose breach is minor or moderate are not tried, what passes is not told one by one, and style sheets are not
 # fetched anew, which only a rule needs that is off. Null where the page has not read axe yet.
-_RUN_AXE = """async ([context, rules]) => {
+_RUN_AXE = """async ([context, without, only]) => {
     if (!window.axe) return null;
-    const mild = axe._audit.rules.filter(rule => ["minor", "moderate"].includes(rule.impact));
-    const off = Object.fromEntries([...mild.map(rule => rule.id), ...rules].map(id => [id, {enabled: false}]));
+    const passed = rule => ["minor", "moderate"].includes(rule.impact) || (only.length && !only.includes(rule.id));
+    const ids = [...axe._audit.rules.filter(passed).map(rule => rule.id), ...without];
+    const off = Object.fromEntries(ids.map(id => [id, {enabled: false}]));
     const found = await axe.run(context, {resultTypes: ["violations"], preload: false, rules: off});
     return found.violations.map(one => ({...one, nodes: one.nodes.slice(0, 1)}));
 }"""
@@ -31,6 +32,9 @@ _RUN_AXE = """async ([context, rules]) => {
 _SETTLED = """() => Promise.all(document.getAnimations()
     .filter(each => each.playState === "running" && each.effect.getComputedTiming().endTime !== Infinity)
     .map(each => each.finished.catch(() => null))).then(() => null)"""
+
+# What differs between two looks of one page; names and roles are the same.
+_RULES_OF_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "button-name", "link-name"]
 
 T = TypeVar("T")
 _WIDTHS = (320, 390, 768, 1440)
@@ -48,14 +52,16 @@ def at_rest(page: Page, look: Callable[[], T]) -> T:
     pytest.fail(f"{page.url} does not come to rest.")
 
 
-def violations(page: Page, include: str = "html", exclude: str = "", without: Sequence[str] = ()) -> list[str]:
-    """The serious and critical ones that axe finds, each with the first element it is about."""
+def violations(
+    page: Page, include: str = "html", exclude: str = "", without: Sequence[str] = (), only: Sequence[str] = ()
+) -> list[str]:
+    """The serious and critical ones that axe finds by all rules or ``only`` these, each with its first element."""
     # The rows of a long table are alike, and take axe seconds.
     context = {"include": [[include]], "exclude": [[_LATER_ROWS], *([[exclude]] if exclude else [])]}
 
     def look() -> list[dict[str, Any]]:
         page.evaluate(_SETTLED)
-        found: list[dict[str, Any]] | None = page.evaluate(_RUN_AXE, [context, without])
+        found: list[dict[str, Any]] | None = page.evaluate(_RUN_AXE, [context, without, only])
         if found is None:
             page.evaluate(AXE_SCRIPT)
             return look()
@@ -71,10 +77,10 @@ def violations(page: Page, include: str = "html", exclude: str = "", without: Se
 def in_all_looks(page: Page, include: str = "html") -> list[str]:
     """What `violations` finds on a wide screen in light colours, and on a narrow one in dark colours."""
     found = []
-    for size, scheme in LOOKS:
+    for number, (size, scheme) in enumerate(LOOKS):
         page.set_viewport_size(size["viewport"])
         page.emulate_media(color_scheme=scheme)
-        found += violations(page, include)
+        found += violations(page, include, only=_RULES_OF_LOOKS if number else ())
     return found
 
 
