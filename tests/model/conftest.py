@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
+from django.test import override_settings
 
 from bench import with_constants
 from ragsite import local_model
@@ -21,6 +21,8 @@ FOLDER = os.environ.get("TEST_MODEL_CACHE", "")
 if not FOLDER:
     collect_ignore_glob = ["test_*.py"]
 
+# Little, so that prompts have to be fitted; it is read faster, too.
+CONTEXT_TOKENS = 1024
 PUMP = """# MX-9920-W
 
 The MX-9920-W is a circulation pump for warm water. It weighs 3450 grams and fits pipes of 32 millimetres.
@@ -52,31 +54,29 @@ def manual(collection: Collection, ingest: Callable[..., Document]) -> Document:
     return ingest(collection, "pump.md", PUMP)
 
 
-Serve = Callable[..., AbstractContextManager[SiteProcess]]
+@pytest.fixture(scope="session")
+def model_port(model_file: Path, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Where the model's process listens, started as the Procfile does, for prompts and answers of CONTEXT_TOKENS."""
+    port = free_port()
+    process = SiteProcess(
+        ["ragsite.local_model"],
+        tmp_path_factory.mktemp("model") / "model.log",
+        LOCAL_MODEL=str(model_file),
+        OPENAI_CONTEXT_TOKENS=str(CONTEXT_TOKENS),
+        **with_constants(LOCAL_MODEL_PORT=port),
+    )
+    try:
+        with override_settings(LOCAL_MODEL=str(model_file), LOCAL_MODEL_PORT=port):
+            wait_until(local_model.is_ready, 60, f"the model\n{process.log.read_text()}")
+        yield port
+    finally:
+        process.stop()
 
 
 @pytest.fixture
-def serve_model(model_file: Path, tmp_path: Path, settings: LazySettings) -> Serve:
-    """Starts the model's process as the Procfile does, and has this process ask it."""
-
-    @contextmanager
-    def serve(context_tokens: int = 4096, **others: object) -> Iterator[SiteProcess]:
-        port = free_port()
-        environment = {
-            "LOCAL_MODEL": str(model_file),
-            **with_constants(LOCAL_MODEL_PORT=port),
-            "OPENAI_CONTEXT_TOKENS": str(context_tokens),
-        }
-        process = SiteProcess(["ragsite.local_model"], tmp_path / "model.log", **environment)
-        try:
-            settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT = str(model_file), port
-            settings.OPENAI_CONTEXT_TOKENS = context_tokens
-            for name, value in others.items():
-                setattr(settings, name, value)
-            wait_until(local_model.is_ready, 60, f"the model\n{process.log.read_text()}")
-            settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = f"http://127.0.0.1:{port}/v1", "qwen"
-            yield process
-        finally:
-            process.stop()
-
-    return serve
+def model(model_file: Path, model_port: int, settings: LazySettings) -> LazySettings:
+    """The settings of a site that asks the model, with short answers."""
+    settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT = str(model_file), model_port
+    settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = f"http://127.0.0.1:{model_port}/v1", "qwen"
+    settings.OPENAI_CONTEXT_TOKENS, settings.OPENAI_MAX_TOKENS = CONTEXT_TOKENS, 200
+    return settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from chat.answering.extractive import NAME as QUOTED
 from chat.models import Answer
 from retrieval.models import Document
 from tests.integration.test_killed import events_of
-from tests.model.conftest import Serve
+from tests.model.conftest import CONTEXT_TOKENS
 from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -29,8 +28,6 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 QUESTIONS = [
     "How heavy is the MX-9920-W?",
     "What do I do when the code E-041 is shown?",
-    "How long does the warranty last, and when does it end?",
-    "How many persons are needed to take the pump out?",
 ]
 # Calls of functions, tags of templates and of thoughts, marks and rules of the prompt.
 MACHINERY = re.compile(
@@ -63,55 +60,37 @@ def assert_true(answer: Answer) -> None:
     assert not re.search(r"\w{3}", re.sub(r"\[\d+\]|^#+ .*$|\*\*", "", outside, flags=re.MULTILINE)), outside
 
 
-def test_answers_are_whole_cited_and_nothing_but_answers(client: Client, manual: Document, serve_model: Serve) -> None:
-    with serve_model():
-        for question in QUESTIONS:
-            ask(client, question)
+def test_answers_are_whole_cited_and_nothing_but_answers(client: Client, manual: Document, model: LazySettings) -> None:
+    for question in QUESTIONS:
+        ask(client, question)
     answers = list(Answer.objects.all())
     assert len(answers) == len(QUESTIONS)
     for answer in answers:
         assert_true(answer)
         # The passage answers each of these: the site refuses none of them, and then nor may the model.
         assert not answer.refused, answer.question
+        used = sum(answer.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+        assert used <= CONTEXT_TOKENS
     assert any(answer.generator == "qwen" for answer in answers)
 
 
-def test_the_site_refuses_before_the_model_is_asked(client: Client, manual: Document, serve_model: Serve) -> None:
-    with serve_model():
-        answered = ask(client, "Who won the football championship of 1974?")
-    assert answered["refused"]
+def test_the_site_refuses_before_the_model_is_asked(client: Client, manual: Document, model: LazySettings) -> None:
+    assert ask(client, "Who won the football championship of 1974?")["refused"]
     answer = Answer.objects.get()
     assert answer.status == Answer.Status.COMPLETED
     assert answer.prompt_version is None
     assert not answer.usage
 
 
-@pytest.mark.parametrize("context_tokens", [1024, 2048, 8192])
-def test_prompts_fit_the_context(
-    client: Client, manual: Document, serve_model: Serve, context_tokens: int, settings: LazySettings
-) -> None:
-    with serve_model(context_tokens, OPENAI_MAX_TOKENS=300):
-        ask(client, QUESTIONS[1])
-    answer = Answer.objects.get()
-    assert_true(answer)
-    assert answer.generator == "qwen", answer.notice
-    assert sum(answer.usage[name] for name in ("prompt_tokens", "completion_tokens")) <= context_tokens
-
-
 def test_an_answer_that_time_cuts_off_is_saved_and_says_so(
-    client: Client, manual: Document, serve_model: Serve
+    client: Client, manual: Document, model: LazySettings
 ) -> None:
     question = "Explain every step of installation, maintenance and warranty of the pump, in as many words as you can."
-    with serve_model(OPENAI_TOTAL_SECONDS=600.0):
-        ask(client, question)  # read once, the prompt is kept
-        began = time.monotonic()
-        ask(client, question)
-        took_seconds = time.monotonic() - began
-    answers = list(Answer.objects.all())
-    assert_true(answers[0])
-    with serve_model(OPENAI_TOTAL_SECONDS=max(0.5, took_seconds / 3)):
-        ask(client, question)
-    cut = Answer.objects.exclude(pk__in=[answer.pk for answer in answers]).get()
+    model.OPENAI_MAX_TOKENS = 10
+    ask(client, question)  # read once, the prompt is kept
+    model.OPENAI_MAX_TOKENS, model.OPENAI_TOTAL_SECONDS = 400, 2.0
+    ask(client, question)
+    cut = Answer.objects.latest("created_at")
     assert_true(cut)
     assert cut.notice
 
@@ -141,6 +120,8 @@ def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document
         log,
         DATA_DIR=str(tmp_path),
         LOCAL_MODEL=str(model_file),
+        OPENAI_CONTEXT_TOKENS=str(CONTEXT_TOKENS),
+        OPENAI_MAX_TOKENS="200",
         **with_constants(LOCAL_MODEL_PORT=model_port, OPENAI_BASE_URL=f"http://127.0.0.1:{model_port}/v1"),
     )
     try:
