@@ -5,7 +5,6 @@ import json
 import os
 import threading
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from django.contrib.auth.models import User
@@ -22,6 +21,7 @@ from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.infrastructure import disk
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
+from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
 
@@ -321,25 +321,16 @@ def test_a_local_model_that_does_not_run_degrades(client, admin_client, settings
     body = client.get("/readyz").json()
     assert body["checks"]["language_model"] == {"state": "degraded", "detail": said}
     assert said in admin_client.get("/admin/").text
-    health = ThreadingHTTPServer(("127.0.0.1", settings.LOCAL_MODEL_PORT), _Healthy)
-    threading.Thread(target=health.serve_forever, daemon=True).start()
-    try:
+    with serving(_Healthy, settings.LOCAL_MODEL_PORT):
         assert client.get("/readyz").json()["checks"]["language_model"] == {"state": "ok", "detail": "tiny"}
         assert said not in admin_client.get("/admin/").text
-    finally:
-        health.shutdown()
-        health.server_close()
 
 
-class _Healthy(BaseHTTPRequestHandler):
+class _Healthy(QuietHandler):
     """A model server that has loaded its model."""
 
     def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/health" else 404)
-        self.end_headers()
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
+        self.send(status=200 if self.path == "/health" else 404)
 
 
 @pytest.mark.django_db(transaction=True)

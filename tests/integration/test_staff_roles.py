@@ -6,11 +6,9 @@ import html
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -59,21 +57,6 @@ def pages(document: Document) -> list[str]:
 def vault(ingest: Ingest) -> Document:
     collection = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
     return ingest(collection, "vault.md", "# Vault\n\nThe vault is under the stairs.")
-
-
-def test_groups_from_before_there_were_sources_get_their_permissions() -> None:
-    sources = Permission.objects.filter(codename__endswith="_source", content_type__app_label="retrieval")
-    sources.delete()
-    curators = Group.objects.get(name="Curators")
-    curators.permissions.remove(*Permission.objects.filter(codename="delete_document"))
-    import_module("ragsite.migrations.0005_rights_for_sources").give(apps, None)
-    given = {name: set(sources.filter(group__name=name).values_list("codename", flat=True)) for name in ROLES}
-    assert given == {
-        "Curators": {"view_source", "add_source", "change_source"},
-        "Evaluators": set(),
-        "Auditors": {"view_source"},
-        "Administrators": {"view_source", "add_source", "change_source", "delete_source"},
-    }
 
 
 def test_the_roles_are_there_with_their_permissions() -> None:
@@ -192,23 +175,6 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
     assert activity(scope)[1].asked == 1
     assert [(found.metric, found.measured) for found in distributions(scope)] == [("groundedness", 1)]
     assert activity(scope_of({}, User.objects.create_superuser("boss")))[1].asked == 2
-
-
-def give_all() -> None:
-    for migration in ("0007_curators_see_answers", "0008_curators_approve_answers"):
-        import_module(f"ragsite.migrations.{migration}").give(apps, None)
-
-
-def test_curators_of_a_site_that_has_the_group_already_see_answers() -> None:
-    curators = Group.objects.get(name="Curators")
-    expected = set(curators.permissions.values_list("codename", flat=True))
-    curators.permissions.remove(*curators.permissions.exclude(content_type__app_label="retrieval"))
-    curators.permissions.remove(*curators.permissions.filter(codename="add_collection"))
-    give_all()
-    assert set(curators.permissions.values_list("codename", flat=True)) == expected
-    curators.permissions.clear()
-    give_all()
-    assert not curators.permissions.exists()
 
 
 def test_a_manager_grants_and_takes_away(vault: Document) -> None:

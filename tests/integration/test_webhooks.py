@@ -9,7 +9,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ from retrieval import webhooks
 from retrieval.infrastructure.jobs import sweep, sweep_all
 from retrieval.models import Collection, Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
-from tests.support.site import SiteProcess, wait_until
+from tests.support.serving import QuietHandler, serving
+from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,41 +36,27 @@ class Receiver:
     """A program that is told of events: ``requests`` are those it got, with their bodies."""
 
     def __init__(self) -> None:
-        self.status, self.location = 204, ""
+        self.status, self.location, self.url = 204, "", ""
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.may_answer = threading.Event()
         self.may_answer.set()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                receiver.may_answer.wait(60)
-                self.send_response(receiver.status)
-                if receiver.location:
-                    self.send_header("Location", receiver.location)
-                self.end_headers()
-
-            def log_message(self, *_arguments: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/events"
-
-    def close(self) -> None:
-        self.may_answer.set()
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
-    started = Receiver()
-    yield started
-    started.close()
+    state = Receiver()
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            state.requests.append(({name.lower(): value for name, value in self.headers.items()}, self.read_body()))
+            state.may_answer.wait(60)
+            self.send(status=state.status, **({"Location": state.location} if state.location else {}))
+
+    with serving(Handler) as url:
+        state.url = f"{url}/events"
+        yield state
+        state.may_answer.set()
 
 
 def add(address: str, *events: str, secret: str = "") -> Webhook:
@@ -204,8 +190,7 @@ def test_nothing_is_sent_inside_the_sites_own_network(receiver: Receiver, settin
 
 
 def test_a_machine_that_is_away_is_asked_again(receiver: Receiver) -> None:
-    receiver.close()
-    row = delivered(add(receiver.url))
+    row = delivered(add(f"http://127.0.0.1:{free_port()}/"))
     assert row.status == "waiting"
     assert "cannot be reached" in row.error
 

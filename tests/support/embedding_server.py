@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from zlib import crc32
+
+from tests.support.serving import QuietHandler, serving
 
 DIMENSION = 64
 
@@ -38,9 +39,9 @@ class EmbeddingServer:
 def embedding_server() -> Iterator[EmbeddingServer]:
     state = EmbeddingServer()
 
-    class Request(BaseHTTPRequestHandler):
+    class Request(QuietHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = self.read_json()
             state.requests.append(body)
             rows = [{"index": number, "embedding": vector_of(text)} for number, text in enumerate(body["input"])]
             payload = json.dumps({"data": rows}).encode()
@@ -50,24 +51,12 @@ def embedding_server() -> Iterator[EmbeddingServer]:
                 threading.Event().wait(state.slow_seconds)
             elif state.fault == "garbage":
                 payload = b"<html>Bad gateway</html>"
-            try:
-                self.send_response(500 if state.fault == "error" else 200)
-                self.send_header("Content-Length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload[: len(payload) // 2] if state.fault == "dies" else payload)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
+            sent = payload[: len(payload) // 2] if state.fault == "dies" else payload
+            self.send(sent, 500 if state.fault == "error" else 200, Content_Length=str(len(payload)))
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield state
-    finally:
-        state.released.set()
-        server.shutdown()
-        server.server_close()
+    with serving(Request) as url:
+        state.url = f"{url}/v1"
+        try:
+            yield state
+        finally:
+            state.released.set()

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.serving import QuietHandler, serving
 
 Judged = dict[str, Any]
 # By the name of the form that is asked for; of verdicts, by what they are verdicts on.
@@ -67,9 +68,9 @@ def judge_server() -> Iterator[JudgeServer]:
     state = JudgeServer()
     state.is_open.set()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = self.read_json()
             state.requests.append(request)
             state.headers.append(dict(self.headers))
             if len(state.requests) > state.free_requests:
@@ -90,24 +91,14 @@ def judge_server() -> Iterator[JudgeServer]:
             raw = json.dumps(completion if state.status == 200 else {"error": {"message": "not now"}}).encode()
             if state.garbage is not None:
                 raw = state.garbage
-            try:
-                self.send_response(state.status)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw[: len(raw) // 2] if state.breaks_off else raw)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
+            if state.breaks_off:
+                self.send(raw[: len(raw) // 2], state.status, Content_Length=str(len(raw)))
+            else:
+                self.send(raw, state.status)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield state
-    finally:
-        state.is_open.set()
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as url:
+        state.url = f"{url}/v1"
+        try:
+            yield state
+        finally:
+            state.is_open.set()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.serving import QuietHandler, serving
 
 COMMIT = "c0ffee" + "0" * 34
 
@@ -31,7 +31,7 @@ class ModelHub:
 def model_hub() -> Iterator[ModelHub]:
     state = ModelHub()
 
-    class Request(BaseHTTPRequestHandler):
+    class Request(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_HEAD(self) -> None:
@@ -80,18 +80,8 @@ def model_hub() -> Iterator[ModelHub]:
             if self.command == "GET":
                 self.wfile.write(content)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
+    with serving(Request) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

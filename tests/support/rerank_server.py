@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.serving import QuietHandler, serving
 
 Answer = tuple[int, dict[str, str], Any]
 
@@ -56,11 +56,11 @@ class RerankServer:
 def rerank_server() -> Iterator[RerankServer]:
     state = RerankServer()
 
-    class Request(BaseHTTPRequestHandler):
+    class Request(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = self.read_json()
             state.requests.append(body)
             state.paths.append(self.path)
             state.headers.append(dict(self.headers))
@@ -91,15 +91,5 @@ def rerank_server() -> Iterator[RerankServer]:
                 self.wfile.flush()
                 time.sleep(state.drip_seconds)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
+    with serving(Request) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()

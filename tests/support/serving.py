@@ -1,0 +1,43 @@
+"""HTTP servers of tests: each on loopback, in a thread of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    def read_body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def read_json(self) -> Any:
+        return json.loads(self.read_body())
+
+    def send(self, payload: bytes = b"", status: int = 200, **headers: str) -> None:
+        """A whole answer, with headers by their names with underscores; a caller who has left is passed over."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.send_response(status)
+            for name, value in {"Content_Length": str(len(payload)), **headers}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(payload)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+    """The address of a server whose requests are handled so; any free port."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
