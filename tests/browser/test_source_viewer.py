@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -34,18 +35,17 @@ def address(site: Site, kind: str, **more: object) -> str:
     return f"{site.url}/documents/{document.pk}/?start={start}&end={start + len(words or 'x' * 300)}{query}#passage"
 
 
-@pytest.mark.parametrize("kind", PASSAGES)
-def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(site: Site, page: Page, kind: str) -> None:
-    place, found = address(site, kind), []
-    for size, scheme in LOOKS:
-        page.set_viewport_size(size["viewport"])
-        page.emulate_media(color_scheme=scheme)
-        page.goto("about:blank")
-        page.goto(place)
-        expect(page.locator("#passage")).to_be_in_viewport()
-        assert page.locator("#passage").count() == 1
-        found += violations(page)
-    assert found + too_wide(page) == []
+@pytest.mark.parametrize(("number", "kind"), enumerate(PASSAGES), ids=[*PASSAGES])
+def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(
+    site: Site, visitor: Callable[..., Page], number: int, kind: str
+) -> None:
+    # By turns on a wide screen in light colours, and on a narrow one in dark colours.
+    size, scheme = LOOKS[number % len(LOOKS)]
+    page = visitor(**size, color_scheme=scheme)
+    page.goto(address(site, kind))
+    expect(page.locator("#passage")).to_be_in_viewport()
+    assert page.locator("#passage").count() == 1
+    assert violations(page) + too_wide(page) == []
 
 
 def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, page: Page) -> None:
