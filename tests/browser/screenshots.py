@@ -1,4 +1,4 @@
-"""The pictures of the README and of the dashboard, made anew: `python -m pytest tests/browser/screenshots.py` (no test, so never run along).
+"""The pictures of the README and of the dashboard: `python -m pytest tests/browser/screenshots.py` (never run along).
 
 They show the demo documents, answered without a language model.
 """
