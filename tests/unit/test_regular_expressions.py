@@ -48,8 +48,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 }
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
-    "chat/questions/wording.py: re.compile(text, re.IGNORECASE | re.VERBOSE)",
-    "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
     "chat/answering/injection.py: re.compile(pattern, flags)",
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
@@ -60,11 +58,6 @@ SEEN_CHARACTERS = {
     "retrieval/search/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/documents/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/text/extracted.py": 800,  # 4 * MAX_TITLE_CHARS
-    "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
-    "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
-    "chat/questions/parts.py": 1_000,  # READ_CHARACTERS
-    "chat/questions/presence.py": 1_000,  # READ_CHARACTERS
-    "chat/questions/wording.py": 1_000,  # READ_CHARACTERS
     "retrieval/text/instructions.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.
