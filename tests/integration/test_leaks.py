@@ -54,12 +54,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume synchronous iterators"),
 ]
 
-REQUESTS = int(os.environ.get("LEAK_REQUESTS", "200"))
+REQUESTS = int(os.environ.get("LEAK_REQUESTS", "150"))
 SEED = int(os.environ.get("LEAK_SEED", "7"))
 # Between two changes of rights.
 REQUESTS_A_CHANGE = 6
 # Of one walk along the links.
-MOST_PAGES = 40
+MOST_PAGES = 25
 
 
 @dataclass(frozen=True, slots=True)

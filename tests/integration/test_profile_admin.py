@@ -20,7 +20,6 @@ from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +56,6 @@ def version(profile):
 
 
 @pytest.fixture
-@remembered
 def library(collection, ingest):
     ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a <b>circulation</b> pump.", metadata={"year": 2025})
     ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn, unlike a pump.")
