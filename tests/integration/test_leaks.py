@@ -59,7 +59,7 @@ SEED = int(os.environ.get("LEAK_SEED", "7"))
 # Between two changes of rights.
 REQUESTS_A_CHANGE = 6
 # Of one walk along the links.
-MOST_PAGES = 25
+MOST_PAGES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +363,7 @@ NO_DOCUMENTS = {
     "chat:widget_script": "a script",
     "chat:widget": "an empty form",
     "oauth_protected_resource": "where /mcp is, and that it takes keys",
+    "admin:chat_languagemodel_test": "whether a language model answers",
     "openai_api:embeddings": "vectors of the caller's own text",
     "openai_api:not_offered": "says that there is nothing",
     "schema": "the API's description",
