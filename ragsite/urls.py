@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 from django.utils.translation import gettext_lazy as _
@@ -51,6 +52,20 @@ urlpatterns = [
     path("documents/", include("retrieval.urls")),
     path("", include("chat.urls")),
 ]
+
+if settings.MCP_SIGN_IN:
+    from allauth.idp.oidc.views import configuration
+
+    from ragsite.accounts.mcp_sign_in import AuthorizationView, SignedInMcpView
+
+    urlpatterns = [
+        path("mcp", SignedInMcpView.as_view(), name="mcp"),
+        path("identity/o/authorize", AuthorizationView.as_view()),
+        # Where clients look first (RFC 8414); allauth has the one of OpenID Connect.
+        re_path(r"^\.well-known/oauth-authorization-server(?:/mcp)?$", configuration),
+        path("", include("allauth.idp.urls")),
+        *urlpatterns,
+    ]
 
 handler400 = "ragsite.http.errors.bad_request"
 handler403 = "ragsite.http.errors.permission_denied"

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
@@ -298,9 +299,11 @@ TOOLS: Mapping[str, Tool] = {
 
 @require_GET
 def oauth_protected_resource(request: HttpRequest) -> HttpResponse:
-    """What a client needs to know of /mcp to sign in (RFC 9728). Keys are made by hand: no server issues them."""
+    """What a client needs to know of /mcp to sign in (RFC 9728). Without MCP_SIGN_IN keys are made by hand."""
+    servers = {"authorization_servers": [request.build_absolute_uri("/").rstrip("/")]} if settings.MCP_SIGN_IN else {}
     return JsonResponse(
         {
+            **servers,
             "resource": request.build_absolute_uri(reverse("mcp")),
             "resource_name": "Ragsite",
             "bearer_methods_supported": ["header"],

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ragsite.settings import env, gone  # noqa: F401  (gone refuses what is no setting any more)
 from ragsite.settings.accounts import *
-from ragsite.settings.accounts import HTTPS, SAML_ENTITY_ID
+from ragsite.settings.accounts import HTTPS, MCP_SIGN_IN, SAML_ENTITY_ID
 from ragsite.settings.answers import *
 from ragsite.settings.api import *
 from ragsite.settings.background import *
@@ -58,6 +58,8 @@ INSTALLED_APPS = [
 ]
 if SAML_ENTITY_ID:
     INSTALLED_APPS.append("allauth.socialaccount.providers.saml")
+if MCP_SIGN_IN:
+    INSTALLED_APPS.append("allauth.idp.oidc")
 if (BASE_DIR / "bench").is_dir():
     # Development only: its commands measure the product. An installation leaves the folder out.
     INSTALLED_APPS.append("bench")

@@ -139,6 +139,14 @@ if SAML_ENTITY_ID:
         ]
     }
 
+# Programs at /mcp are let in by the person who uses them: allauth is their OAuth server.
+MCP_SIGN_IN = env.flag("MCP_SIGN_IN", False)
+IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
+# The protocol's clients register themselves. What they may then do, a person grants.
+IDP_OIDC_DCR_ENABLED = True
+IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
+IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
+
 # LDAP, Active Directory included. Groups and accounts follow the settings of OpenID Connect.
 LDAP_URL = env.ldap_url("LDAP_URL")
 # Passwords travel encrypted: with ldap:// the connection begins with StartTLS, except to this machine.

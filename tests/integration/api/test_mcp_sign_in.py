@@ -1,0 +1,156 @@
+"""The official client of the Model Context Protocol signs a person in, at a running site with MCP_SIGN_IN."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.auth.models import User
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+
+from retrieval.documents import ingestion, submission
+from retrieval.models import Collection
+from tests.support.databases import create_database, database, url_of
+from tests.support.site import ROOT, WebServer
+
+NAME = "mcp_sign_in"
+BACK = "http://127.0.0.1:9/back"
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture(scope="module")
+def site(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebServer]:
+    create_database(NAME)
+    settings = {"DATABASE_URL": url_of(NAME), "MCP_SIGN_IN": "true"}
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True)
+    with django_db_blocker.unblock(), database(NAME):
+        secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
+        submitted = submission.submit(
+            secret, "plans.md", b"# Plans\n\nThe merger is announced in March.", enqueue=False
+        )
+        ingestion.ingest(submitted.document.pk)
+        # As the site hashes it, not the tests.
+        User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
+    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", **settings)
+    yield server
+    server.stop()
+
+
+class Kept:
+    """Where a program keeps its tokens."""
+
+    tokens: Any = None
+    client: Any = None
+
+    async def get_tokens(self) -> Any:
+        return self.tokens
+
+    async def set_tokens(self, tokens: Any) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> Any:
+        return self.client
+
+    async def set_client_info(self, client_info: Any) -> None:
+        self.client = client_info
+
+
+class Person:
+    """Who signs in in a browser, and answers the page that asks."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.led_to, self.page = answer, "", ""
+
+    async def open(self, address: str) -> None:
+        async with httpx.AsyncClient(follow_redirects=True) as browser:
+            page = await browser.get(address)
+            values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
+            page = await browser.post(str(page.url), data=values, headers={"Referer": str(page.url)})
+            self.page = page.text
+            self.page = page.text
+            assert "form-action" not in page.headers["Content-Security-Policy"]
+            values = {**hidden(page.text), "action": self.answer, "scopes": ["search", "ask"]}
+            address = f"{str(page.url).partition('?')[0]}"
+            led = await browser.post(address, data=values, headers={"Referer": address}, follow_redirects=False)
+            self.led_to = led.headers["Location"]
+
+    async def come_back(self) -> AuthorizationCodeResult:
+        found = parse_qs(urlsplit(self.led_to).query)
+        return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
+
+
+def hidden(page: str) -> dict[str, str]:
+    fields = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in re.findall(r"<input [^>]*>", page)]
+    return {each["name"]: html.unescape(each["value"]) for each in fields if each.get("type") == "hidden"}
+
+
+def provider(site: WebServer, person: Person, kept: Kept) -> OAuthClientProvider:
+    metadata = OAuthClientMetadata(client_name="Notebook", redirect_uris=[BACK], token_endpoint_auth_method="none")
+    return OAuthClientProvider(f"{site.url}/mcp", metadata, kept, person.open, person.come_back)
+
+
+def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> None:
+    person, kept = Person("grant"), Kept()
+
+    async def use() -> Any:
+        async with create_mcp_http_client(auth=provider(site, person, kept)) as http:
+            async with Client(streamable_http_client(f"{site.url}/mcp", http_client=http)) as client:
+                return await client.call_tool("search", {"query": "merger"})
+
+    found = asyncio.run(use())
+    assert "March" in found.content[0].text
+    assert "Notebook" in person.page
+    assert "127.0.0.1:9" in person.page
+    assert set(kept.tokens.scope.split()) == {"search", "ask"}
+    bearer = {"Authorization": f"Bearer {kept.tokens.access_token}"}
+    # The token is for /mcp alone, and no key.
+    assert httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer).status_code == 401
+
+
+def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None:
+    person = Person("cancel")
+
+    async def use() -> None:
+        async with create_mcp_http_client(auth=provider(site, person, Kept())) as http:
+            await http.post(f"{site.url}/mcp", json={})
+
+    with pytest.raises(Exception):  # noqa: B017, PT011  (the client's own)
+        asyncio.run(use())
+    assert "error=access_denied" in person.led_to
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer rs_wrong"}):
+        refused = httpx.post(f"{site.url}/mcp", json={"method": "tools/list"}, headers=headers)
+        assert refused.status_code == 401
+        metadata = refused.headers["WWW-Authenticate"].partition('resource_metadata="')[2].rstrip('"')
+        assert httpx.get(metadata).json()["authorization_servers"] == [site.url]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"redirect_uris": ["http://elsewhere.example/back"]},
+        {"grant_types": ["client_credentials"]},
+        {"response_types": ["token"]},
+    ],
+)
+def test_a_program_that_wants_more_is_not_registered(site: WebServer, wanted: dict[str, Any]) -> None:
+    body = {"client_name": "a", "redirect_uris": [BACK], "token_endpoint_auth_method": "none", **wanted}
+    server = httpx.get(f"{site.url}/.well-known/oauth-authorization-server").json()
+    assert server["code_challenge_methods_supported"] == ["S256"]
+    assert httpx.post(server["registration_endpoint"], json=body).status_code == 400
