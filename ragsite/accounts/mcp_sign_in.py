@@ -31,7 +31,7 @@ SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 
 
-class Adapter(DefaultOIDCAdapter):  # type: ignore[misc]  # the library's types are not checked here
+class Adapter(DefaultOIDCAdapter):
     scope_display = {
         Scope.SEARCH: _("Find and read the documents that you may read"),
         Scope.ASK: _("Ask questions in your name"),
@@ -57,7 +57,7 @@ class Adapter(DefaultOIDCAdapter):  # type: ignore[misc]  # the library's types 
             raise ValidationError("Tokens are for /mcp of this site alone.")
 
 
-class AuthorizationView(views.AuthorizationView):  # type: ignore[misc]
+class AuthorizationView(views.AuthorizationView):
     """The page that asks whether the program is let in."""
 
     template_name = "account/let_in.html"
