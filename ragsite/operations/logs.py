@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from celery.signals import before_task_publish, task_postrun, task_prerun
+from celery.signals import before_task_publish, task_failure, task_postrun, task_prerun
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
@@ -139,18 +139,34 @@ def _caller(request: HttpRequest | None) -> tuple[int | None, int | None]:
 
 
 @before_task_publish.connect
-def _send_id(headers: dict[str, Any] | None = None, **_: Any) -> None:
-    if headers is not None and current().request_id:
+def _send_with_task(headers: dict[str, Any] | None = None, **_: Any) -> None:
+    if headers is None:
+        return
+    if current().request_id:
         headers["request_id"] = current().request_id
+    if (spans := telemetry.current()) is not None:
+        spans.send(headers)
 
 
 @task_prerun.connect
 def _begin_task(task_id: str, task: Any, **_: Any) -> None:
-    _current.set(Context(getattr(task.request, "request_id", None) or task_id, task=task.name))
+    spans = telemetry.current()
+    span = spans.begin_task(task) if spans is not None else None
+    _current.set(Context(getattr(task.request, "request_id", None) or task_id, task=task.name, span=span))
+
+
+@task_failure.connect
+def _fail_task(exception: BaseException, **_: Any) -> None:
+    spans, span = telemetry.current(), current().span
+    if spans is not None and span is not None:
+        spans.fail(span, type(exception).__name__)
 
 
 @task_postrun.connect
 def _end_task(**_: Any) -> None:
+    spans, span = telemetry.current(), current().span
+    if spans is not None and span is not None:
+        spans.end(span, "")
     _current.set(Context())
 
 

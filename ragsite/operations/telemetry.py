@@ -9,14 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from celery.signals import (
-    before_task_publish,
-    task_failure,
-    task_postrun,
-    task_prerun,
-    worker_process_init,
-    worker_process_shutdown,
-)
+from celery.signals import worker_process_init, worker_process_shutdown
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
@@ -56,9 +49,12 @@ class OpenTelemetrySpans:
 
     def end(self, span: Any, failure: str) -> None:
         if failure:
-            span.set_attribute("error.type", failure)
-            span.set_status(self._trace.StatusCode.ERROR)
+            self.fail(span, failure)
         span.end()
+
+    def fail(self, span: Any, failure: str) -> None:
+        span.set_attribute("error.type", failure)
+        span.set_status(self._trace.StatusCode.ERROR)
 
     def annotate(self, attributes: Mapping[str, tracing.Attribute]) -> None:
         self._trace.get_current_span().set_attributes(dict(attributes))
@@ -101,7 +97,6 @@ class OpenTelemetrySpans:
 
 
 _spans: OpenTelemetrySpans | None = None
-_tasks: dict[str, Any] = {}
 
 
 def current() -> OpenTelemetrySpans | None:
@@ -121,27 +116,3 @@ def start(**_: Any) -> None:
 def _stop(**_: Any) -> None:
     if _spans is not None:
         _spans.shut_down()
-
-
-@before_task_publish.connect
-def _send(headers: dict[str, Any] | None = None, **_: Any) -> None:
-    if _spans is not None and headers is not None:
-        _spans.send(headers)
-
-
-@task_prerun.connect
-def _begin_task(task_id: str, task: Any, **_: Any) -> None:
-    if _spans is not None:
-        _tasks[task_id] = [_spans.begin_task(task), ""]
-
-
-@task_failure.connect
-def _fail_task(task_id: str, exception: BaseException, **_: Any) -> None:
-    if task_id in _tasks:
-        _tasks[task_id][1] = type(exception).__name__
-
-
-@task_postrun.connect
-def _end_task(task_id: str, **_: Any) -> None:
-    if _spans is not None and task_id in _tasks:
-        _spans.end(*_tasks.pop(task_id))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from django.conf import LazySettings
 
+from retrieval.models import Collection, Document
+from tests.support.faults import PUMP, short_times
 from tests.support.kept_connections import new_connections
 
 
@@ -11,3 +14,10 @@ from tests.support.kept_connections import new_connections
 def _new_connections() -> Iterator[None]:
     with new_connections():
         yield
+
+
+@pytest.fixture
+def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    short_times(settings)
+    ingest(collection, "pump.md", PUMP)
+    return collection

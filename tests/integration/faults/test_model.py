@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,20 +15,13 @@ from chat import conf
 from chat.answering import completion_client
 from chat.models import Answer
 from retrieval.infrastructure import breaker
-from retrieval.models import Collection, Document
-from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+from retrieval.models import Collection
+from tests.support.faults import FAULTS, ask, counted
 from tests.support.model_server import ModelServer, model_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUOTED = "The language model did not answer. This answer is quoted from the documents instead."
-
-
-@pytest.fixture
-def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    short_times(settings)
-    ingest(collection, "pump.md", PUMP)
-    return collection
 
 
 @pytest.fixture

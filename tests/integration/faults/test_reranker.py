@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,18 +14,11 @@ from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
 from retrieval.infrastructure import breaker
-from retrieval.models import Collection, Document
-from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+from retrieval.models import Collection
+from tests.support.faults import FAULTS, ask, counted
 from tests.support.rerank_server import RerankServer, rerank_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    short_times(settings)
-    ingest(collection, "pump.md", PUMP)
-    return collection
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ serves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import pytest
@@ -14,14 +14,14 @@ from django.db import connection
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval.infrastructure.database import statement_timeout
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from retrieval.protocols import Ranker
 from retrieval.search import retrievers
 from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.plans import SearchPlan
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
-from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+from tests.support.faults import FAULTS, ask, counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,13 +32,6 @@ STATEMENTS = {
     "dies": "SELECT pg_terminate_backend(pg_backend_pid())",
 }
 TOLD = {Retriever.LEXICAL: "Keyword search did not answer", Retriever.VECTOR: "Search by meaning did not answer"}
-
-
-@pytest.fixture
-def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    short_times(settings)
-    ingest(collection, "pump.md", PUMP)
-    return collection
 
 
 class Faulty(Ranker):

@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from bench import with_constants
 from ragsite.operations import probes, readiness
 from tests.support.site import SiteProcess, wait_until
 
@@ -31,7 +32,7 @@ def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
 ) -> None:
     monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
-    beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log")
+    beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log", **with_constants(CELERY_BEAT_MAX_LOOP_INTERVAL=1))
     try:
         wait_until(seen.exists, 60, "the scheduler")
         assert "scheduler" not in degraded(client)
