@@ -10,13 +10,10 @@ from ragsite.settings.accounts import *
 from ragsite.settings.accounts import HTTPS, MCP_SIGN_IN, SAML_ENTITY_ID
 from ragsite.settings.answers import *
 from ragsite.settings.api import *
-from ragsite.settings.background import *
-from ragsite.settings.database import *
 from ragsite.settings.documents import *
-from ragsite.settings.paths import *
-from ragsite.settings.paths import BASE_DIR, DATA_DIR
+from ragsite.settings.env import BASE_DIR, DATA_DIR
 from ragsite.settings.search import *
-from ragsite.settings.watching import *
+from ragsite.settings.services import *
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 # Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.

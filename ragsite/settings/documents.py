@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ragsite.settings import env
-from ragsite.settings.paths import DATA_DIR
+from ragsite.settings.env import DATA_DIR
 
 STATIC_URL = "static/"
 # Static files are served from where they lie; there is nothing to collect.

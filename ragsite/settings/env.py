@@ -155,3 +155,5 @@ def database_parameters(url: str) -> dict[str, Any]:
 
 if flag("RAGSITE_DOTENV", True):
     load_dotenv(BASE_DIR / ".env")
+# Where the site keeps what it writes.
+DATA_DIR = Path(text("DATA_DIR", str(BASE_DIR / "var"))).resolve()

@@ -8,7 +8,7 @@ from ragsite.settings import env
 
 # Constants now, with their values.
 _ALWAYS = """
-CROSS_ENCODER_PRECISION=int8 CROSS_ENCODER_THREADS=2 DATABASE_REPLICA_LAG_SECONDS=5
+CROSS_ENCODER_PRECISION=int8 CROSS_ENCODER_THREADS=2
 DEBUG=false DISK_RESERVE_MIB=200 DOCUMENT_MAX_PASSAGES=50000 DRAWINGS_AT_ONCE=1 DRAWING_MEMORY_MIB=512
 DRAWING_SECONDS=10 EMBEDDING_PRECISION=int8 EMBEDDING_QUERY_TIMEOUT_SECONDS=2.5 EMBEDDING_THREADS=2
 EXTRACTION_MEMORY_MIB=1024 EXTRACTION_SECONDS=60 JUDGE_ATTEMPTS=5 JUDGE_MAX_TOKENS=4096
@@ -34,6 +34,7 @@ GONE = {name: f"it is always {value}" for name, value in (each.split("=") for ea
     "CSRF_TRUSTED_ORIGINS": "with HTTPS=true they are the ALLOWED_HOSTS",
     "DATABASE_POOL_SIZE": "a process that answers requests keeps 6 to 20 connections, others one a thread",
     "DATABASE_PREPARES_STATEMENTS": "statements are always prepared: a pooler must keep them",
+    "DATABASE_REPLICA_LAG_SECONDS": "searches read from the one database",
     "DATABASE_REPLICA_URLS": "searches read from the one database; docs/citus.md says how it grows",
     "DOCUMENT_GROUPS_KEY": "the metadata key is always groups",
     "EMAIL_USE_SSL": "port 465 in EMAIL_URL means TLS from the first byte",

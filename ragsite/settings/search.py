@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.machine import available_cores
 from ragsite.settings import env
-from ragsite.settings.paths import DATA_DIR
+from ragsite.settings.env import DATA_DIR
 
 
 def _backend(path: str, **options: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Celery: the broker, the worker and what is done by the clock."""
+"""PostgreSQL and caches, Celery with what is done by the clock, logs and OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -7,9 +7,35 @@ from typing import Any
 from celery.schedules import crontab
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.settings import env
-from ragsite.settings.database import database_url
-from ragsite.settings.paths import DATA_DIR
+from ragsite.settings.env import DATA_DIR
+
+DATABASE_URL = env.text("DATABASE_URL")
+EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
+database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "ragsite.postgres.backend",
+        **env.database_parameters(database_url),
+        "CONN_HEALTH_CHECKS": True,
+        # One a thread; the processes of the web server keep a pool (ragsite/web.py).
+        "CONN_MAX_AGE": None,
+    }
+}
+
+CACHES: dict[str, dict[str, Any]] = {
+    # Shared by all processes: the limits of allauth are counted here.
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "ragsite_cache",
+        # Nobody shall be able to push the counts of others out.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
+    # For what any process may work out for itself.
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
 
 # With pgmq, the host in the URL is not used: the queue is where the tables are.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
@@ -56,4 +82,32 @@ CELERY_BEAT_SCHEDULE = {
     "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
     "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": crontab(hour="4", minute="10")},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
+}
+
+# Traces go there over OTLP; the exporter reads OpenTelemetry's other variables themselves.
+OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+
+# One line of text an event, or one JSON object.
+LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
+# A line for each request; not for those of probes. Text is for people, who would drown in them.
+LOG_REQUESTS = LOG_FORMAT == "json"
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "text": {
+            "()": "ragsite.operations.logs.TextFormatter",
+            "format": "{asctime} {levelname:<7} {name}: {message}",
+            "style": "{",
+        },
+        "json": {"()": "ragsite.operations.logs.JsonFormatter"},
+    },
+    "filters": {"refusals": {"()": "ragsite.operations.logs.RefusalFilter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        **{name: {"level": "INFO"} for name in ("ragsite", "retrieval", "chat", "evaluation")},
+        # It has set up handlers of its own by now. Its access lines hold queries, and with them questions.
+        "uvicorn": {"handlers": [], "propagate": True, "level": "WARNING"},
+    },
 }
