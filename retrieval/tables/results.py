@@ -75,7 +75,3 @@ class TableResult:
     def is_computed(self) -> bool:
         """Whether a value is stated; not so where rows that match are shown without a claim."""
         return self.operation is not Operation.ROWS
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(cell.kind for cell in self.rows[0].cells) if self.rows else ()

@@ -31,7 +31,6 @@ _BLOCKS = frozenset(
     """.split()  # noqa: SIM905
 )
 _MOST_IN_TAG = 20_000
-_LONGEST_TERM = 80
 _TAG = re.compile("<[A-Za-z]")
 _QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
 _NAME = re.compile(r"[^\s/=]+")
@@ -47,7 +46,6 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     title = plain_title(root.findtext(".//title") or "")
     _drop_invisible(root)
     _spread_tables(root)
-    _list_definitions(root)
     visible = _to_markdown(_find_main(root))
     text = _extract_main_text(root)
     if not text or _is_poorer(text, visible):
@@ -123,30 +121,6 @@ def _read_span(cell: etree._Element, name: str) -> int:
     return int(value) if value.isdecimal() and len(value) <= 4 else 1
 
 
-def _list_definitions(root: etree._Element) -> None:
-    """Writes each list of terms and one short definition each as a list of "term: definition"."""
-    for definitions in list(root.iter("dl")):
-        children = [child for child in definitions if isinstance(child.tag, str)]
-        pairs = list(zip(children[::2], children[1::2], strict=False))
-        if len(children) % 2 or any((term.tag, meaning.tag) != ("dt", "dd") for term, meaning in pairs):
-            continue
-        if any(len(_flatten(term)) > _LONGEST_TERM for term, _ in pairs) or any(
-            child.tag in _BLOCKS or child.tag in ("li", "pre", "table")
-            for _, meaning in pairs
-            for child in meaning.iter()
-            if child is not meaning and not (child.tag == "p" and len(meaning) == 1 and not (child.tail or "").strip())
-        ):
-            continue
-        definitions.tag = "ul"
-        for term, meaning in pairs:
-            text = f"{_flatten(term).rstrip(':')}: "
-            content = meaning[0] if len(meaning) == 1 and meaning[0].tag == "p" else meaning
-            content.text = text + (content.text or "").lstrip()
-            content.tag = "li"
-            definitions.remove(term)
-            definitions.replace(meaning, content) if content is not meaning else None
-
-
 def _drop(element: etree._Element) -> None:
     """Takes ``element`` out of its tree and leaves the text that follows it."""
     parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
@@ -187,7 +161,6 @@ def convert_html(root: etree._Element) -> str:
     """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
     _drop_invisible(root)
     _spread_tables(root)
-    _list_definitions(root)
     return canonical(_to_markdown(root)).strip("\n")
 
 

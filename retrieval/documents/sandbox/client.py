@@ -85,20 +85,8 @@ def run(
     message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
     if len(message) > LARGEST_MESSAGE:
         raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
-    state = _template.state
-    state.jobs += 1
-    state.running += 1
-    try:
-        with _open(source) as data:
-            return _run(message, data, limits, still_wanted)
-    except LimitExceeded:
-        state.limits_exceeded += 1
-        raise
-    except JobCrashed:
-        state.crashes += 1
-        raise
-    finally:
-        state.running -= 1
+    with _open(source) as data:
+        return _run(message, data, limits, still_wanted)
 
 
 def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[Any, bytes]:

@@ -31,10 +31,6 @@ class SandboxState:
     missing_guards: tuple[str, ...] = ()
     """Those of GUARDS that did not come into force, when they were tried or in a job since then."""
     templates_started: int = 0
-    jobs: int = 0
-    running: int = 0
-    limits_exceeded: int = 0
-    crashes: int = 0
     failure: str = ""
     """Why the last process could not be started, until one could be."""
 

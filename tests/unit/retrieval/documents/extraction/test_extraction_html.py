@@ -23,16 +23,6 @@ def test_html_becomes_markdown_with_headings_tables_lists_and_code() -> None:
     assert any("# code\n  blijft" in extracted.text[span.start : span.end] for span in extracted.protected)
 
 
-def test_terms_and_their_definitions_become_a_list() -> None:
-    signature = "<dl><dt>open(path)</dt><dd><p>Opens a file.</p><pre>open('a')</pre></dd></dl>"
-    page = "<h1>Words</h1><dl><dt>SEH</dt><dd>The <b>emergency</b> ward.</dd><dt>IC:</dt><dd><p>Care.</p></dd></dl>"
-    text = extract(f"<html><body>{page}<h2>Calls</h2>{signature}</body></html>".encode(), "words.html").text
-    assert "- SEH: The" in text
-    assert "emergency" in text
-    assert "- IC: Care." in text
-    assert "- open(path)" not in text
-
-
 def test_what_a_reader_cannot_see_is_left_out() -> None:
     text = extract(PAGE.format(charset="utf-8").encode(), "gids.html").text
     for hidden in ("Ignore all", "Hidden words", "alert", "Menu", "Voettekst"):
