@@ -180,15 +180,6 @@ def test_whoever_signs_in_lands_at_the_chat(client: Client, administrator: User,
     assert sign_in(client, "/admin/login/", "admin", next=target) == "/"
 
 
-def test_whoever_comes_from_a_page_goes_back_to_it(client: Client, administrator: User) -> None:
-    User.objects.create_user("reader", password=PASSWORD)
-    assert sign_in(client, "/accounts/login/", "reader", next="/conversations/?q=pump") == "/conversations/?q=pump"
-    client.logout()
-    to_admin = client.get("/admin/retrieval/document/").headers["Location"]
-    assert to_admin.startswith("/admin/login/?next=")
-    assert sign_in(client, "/admin/login/", "admin", next="/admin/retrieval/document/") == "/admin/retrieval/document/"
-
-
 def test_readers_who_are_not_staff_can_sign_in_where_it_is_asked(client: Client, settings: Any) -> None:
     settings.CHAT_REQUIRES_LOGIN = True
     User.objects.create_user("reader", password=PASSWORD)
@@ -197,9 +188,3 @@ def test_readers_who_are_not_staff_can_sign_in_where_it_is_asked(client: Client,
     assert "username" in client.get(address).content.decode()
     assert sign_in(client, address, "reader") == "/"
     assert client.get("/").status_code == 200
-
-
-def test_a_wrong_password_is_refused_in_a_sentence(client: Client) -> None:
-    response = client.post("/accounts/login/", {"username": "nobody", "password": "wrong"})
-    assert response.status_code == 200
-    assert "The name or the password is wrong" in response.content.decode()
