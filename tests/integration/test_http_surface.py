@@ -178,13 +178,3 @@ def test_whoever_signs_in_lands_at_the_chat(client: Client, administrator: User,
     assert client.get("/").status_code == 200
     assert sign_in(client, "/accounts/logout/", "reader") == "/"
     assert sign_in(client, "/admin/login/", "admin", next=target) == "/"
-
-
-def test_readers_who_are_not_staff_can_sign_in_where_it_is_asked(client: Client, settings: Any) -> None:
-    settings.CHAT_REQUIRES_LOGIN = True
-    User.objects.create_user("reader", password=PASSWORD)
-    address = client.get("/").headers["Location"]
-    assert address == "/accounts/login/?next=/"
-    assert "username" in client.get(address).content.decode()
-    assert sign_in(client, address, "reader") == "/"
-    assert client.get("/").status_code == 200
