@@ -94,19 +94,6 @@ def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
     return doubts
 
 
-def by_words_notice() -> str:
-    return _("The embedding model did not answer: what the passages say was judged by their words alone.")
-
-
-def named_collections_notice(slugs: Sequence[str]) -> str:
-    names = Collection.objects.filter(slug__in=slugs).order_by("name").values_list("name", flat=True)
-    return _("The question names %(collections)s: passages from there come first.") % {"collections": ", ".join(names)}
-
-
-def gave_up_notice() -> str:
-    return _("The language model found no answer in these passages. This one comes nearest to the question.")
-
-
 def fallback_notice(draft: AnswerDraft) -> str:
     if draft.filtered:
         return _(
@@ -195,10 +182,6 @@ def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evid
             yield NearPlace(source.block.passage_at(unit.start), unit.text, unit.start, unit.end)
 
 
-def instruction_refusal() -> str:
-    return _("This reads like an instruction to the site rather than a question. Ask about the documents.")
-
-
 async def answer(
     question: str,
     filters: SearchFilters,
@@ -275,7 +258,8 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
         return answer_greeting(question, filters)
     INSTRUCTIONS.labels(rule=rule).inc()
     logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
-    return Completed(text=instruction_refusal(), citations=(), refused=True, generator="")
+    text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
+    return Completed(text=text, citations=(), refused=True, generator="")
 
 
 def _search(
@@ -301,9 +285,15 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
     # A failed vector retriever is announced as such.
     if draft.sources and evidence.by_words and "vector" not in draft.trace.degraded:
-        draft.notices.append(by_words_notice())
+        draft.notices.append(
+            _("The embedding model did not answer: what the passages say was judged by their words alone.")
+        )
     if draft.trace.named_collections:
-        draft.notices.append(named_collections_notice(draft.trace.named_collections))
+        named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")
+        names = ", ".join(named.values_list("name", flat=True))
+        draft.notices.append(
+            _("The question names %(collections)s: passages from there come first.") % {"collections": names}
+        )
     return evidence
 
 
@@ -365,7 +355,12 @@ def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> Non
     reason = "it found no answer in them" if gave_up else error
     logger.warning("%s failed, the documents are quoted instead: %s", draft.generator, reason)
     draft.generator = EXTRACTIVE
-    draft.notices.insert(0, gave_up_notice() if gave_up else fallback_notice(draft))
+    draft.notices.insert(
+        0,
+        _("The language model found no answer in these passages. This one comes nearest to the question.")
+        if gave_up
+        else fallback_notice(draft),
+    )
 
 
 def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -452,21 +452,11 @@ def _is_contradicted(check: AssertionCheck) -> bool:
 # Probability ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SupportWeights:
-    """Of a logistic model of "this sentence is not supported", by the features that are shares."""
-
-    intercept: float
-    unfamiliar: float
-    unphrased: float
-    scattered: float
-
-
 # Fitted by logistic regression on the 2,228 sentences with an assertion of the 408 answers of RAGTruth's question
 # answering half (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on, 8 % of them
-# marked by people: `manage.py evaluate_groundedness FILE --cross-validate` fits them again and says how they do on
-# answers that they were not fitted on.
-WEIGHTS = SupportWeights(-5.678, 0.473, 3.116, 2.043)
+# marked by people; docs/adr/0012-support-of-sentences.md says how they do on answers that they were not fitted on.
+INTERCEPT = -5.678
+WEIGHTS: Mapping[str, float] = {"unfamiliar": 0.473, "unphrased": 3.116, "scattered": 2.043}
 
 # How likely a sentence is wrong that is fine but for this. On the same sentences people marked 62 % of those with an
 # unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls below
@@ -477,20 +467,15 @@ UNKNOWN_NAME = 0.35
 CONTRADICTED = 0.4
 
 
-def _support_by_words(features: Features, weights: SupportWeights = WEIGHTS) -> float:
-    """The probability that a sentence is supported as far as its words tell, numbers, names and negations aside."""
-    against = (
-        weights.intercept
-        + weights.unfamiliar * features.unfamiliar
-        + weights.unphrased * features.unphrased
-        + weights.scattered * features.scattered
-    )
+def _support_by_words(features: Features) -> float:
+    """The probability that a sentence is supported as far as its words say, numbers, names and negations aside."""
+    against = INTERCEPT + sum(weight * getattr(features, name) for name, weight in WEIGHTS.items())
     return 1.0 / (1.0 + math.exp(against))
 
 
-def estimate_support(features: Features, weights: SupportWeights = WEIGHTS) -> float:
+def estimate_support(features: Features) -> float:
     """The probability that a sentence is supported, 0 to 1; its reasons for doubt count as independent (noisy-or)."""
-    support = _support_by_words(features, weights)
+    support = _support_by_words(features)
     if features.unknown_numbers:
         support *= 1.0 - UNKNOWN_NUMBER
     if features.unknown_names:

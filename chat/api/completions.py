@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.api.endpoints import begin_answer, finish_answer
-from chat.api.events import give_back_connection, unbuffered, with_answer
+from chat.api.events import give_back_connection, with_answer
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
@@ -371,7 +371,7 @@ class CompletionsView(OpenAIView):
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
-            return unbuffered(chunks(answer.pk, request.user, completion, include_usage=include_usage))
+            return sse.respond(chunks(answer.pk, request.user, completion, include_usage=include_usage))
         answer = finish_answer(answer, request.user)
         return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
 

@@ -23,17 +23,7 @@ FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
-    events = answer_events(answer, request.user, after, session_behind(request), caller_of(request))
-    return unbuffered(events)
-
-
-def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Server-sent events that proxies are asked to pass on as they come."""
-    response = StreamingHttpResponse(events, content_type="text/event-stream")
-    response["Cache-Control"] = "private, no-store, no-transform"
-    # Proxies of the nginx kind would hold the events back.
-    response["X-Accel-Buffering"] = "no"
-    return response
+    return sse.respond(answer_events(answer, request.user, after, session_behind(request), caller_of(request)))
 
 
 async def answer_events(

@@ -11,7 +11,7 @@ from typing import Any
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.db import connections
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -47,7 +47,6 @@ from retrieval.exceptions import DiskFull
 # An answer while it is written, as server-sent events with HTML fragments.
 
 RECONNECT_MILLISECONDS = 1000
-STREAM_HEADERS = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 @require_GET
@@ -62,7 +61,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
     events = _events(turn, request.user, session_key, after, translation.get_language(), caller)
-    return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
+    return sse.respond(events)
 
 
 def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:

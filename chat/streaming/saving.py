@@ -200,11 +200,7 @@ def _count(answer: Answer) -> None:
 
 
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
-def _close_interrupted(**_: Any) -> None:
-    close_interrupted()
-
-
-def close_interrupted() -> int:
+def close_interrupted(**_options: Any) -> int:
     """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
     now = timezone.now()
     is_interrupted = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)

@@ -1,8 +1,11 @@
-"""Server-sent events as bytes (WHATWG HTML, "Server-sent events"); nothing else."""
+"""Server-sent events (WHATWG HTML, "Server-sent events"): as bytes, and as a response."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+
+from django.http import StreamingHttpResponse
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -31,3 +34,9 @@ def comment(text: str = "") -> bytes:
 def retry(milliseconds: int) -> bytes:
     """How long the reader waits before it connects again."""
     return f"retry: {milliseconds}\n\n".encode()
+
+
+def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """The events as they come: proxies are asked to pass them on, those of the nginx kind by a header of their own."""
+    headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

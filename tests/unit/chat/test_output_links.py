@@ -94,7 +94,7 @@ WORDS = (
 PARTS = st.sampled_from([*WORDS.split(), "\n", "\n\n", " ", "\t"])
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PARTS, max_size=14).map("".join), st.integers(1, 7))
 def test_no_reader_of_markdown_finds_another_link(text: str, cut: int) -> None:
     whole = shown(text)
