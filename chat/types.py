@@ -129,7 +129,8 @@ class AnswerDraft:
     ``cut_off`` says that the model had to stop before its end, ``filtered`` that its server's filter stopped it,
     ``withheld`` why its text must not be shown, ``looped`` that it repeated itself and was stopped, ``has_machinery``
     that some of its text was no answer and was left out. ``left_out`` are the markers of sources that did not fit into
-    the prompt, ``calls`` the functions that the model called.
+    the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
+    ``instructions_version`` names them.
     """
 
     question: str
@@ -152,6 +153,8 @@ class AnswerDraft:
     looped: bool = False
     has_machinery: bool = False
     calls: list[TracedCall] = field(default_factory=list)
+    instructions: str = ""
+    instructions_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +244,13 @@ class KnownPassage:
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
     """What became of the sources on their way to the model; they are named by their markers. ``calls`` are the
-    functions that it called."""
+    functions that it called, ``instructions`` the version of the curators' that it was told."""
 
     version: int | None = None
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
     calls: tuple[TracedCall, ...] = ()
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

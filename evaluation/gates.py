@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from chat import conf as chat_conf
+from chat.models import CollectionInstructions
 from evaluation.figures import fixed
-from evaluation.models import EvaluationRun, GatePolicy, RunKind
-from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
+from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
+from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, instructions_in_force, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics import is_loss
@@ -50,6 +54,8 @@ class GateSubject:
     name: str
     profile: NamedProfile
     draft: Draft | None = None
+    # What a model is told; None: what is in force.
+    instructions: CollectionInstructions | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -76,8 +82,11 @@ class GateCheck:
         return self.verdict not in (Verdict.IN_FORCE, Verdict.PASSED)
 
 
-def check(policy: GatePolicy, subject: SearchProfileVersion | Draft) -> GateCheck:
-    """What the gate says of publishing the version, or the draft, now.
+GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
+
+
+def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
+    """What the gate says of publishing the version, the draft, or the instructions now.
 
     A version is held against what is in force, on the documents in service; a draft's documents are held against
     those, with what is in force. It compares runs on the documents and the questions as they are: what was measured
@@ -89,6 +98,10 @@ def check(policy: GatePolicy, subject: SearchProfileVersion | Draft) -> GateChec
         in_force = GateSubject(str(subject.collection), now)
         if documents_being_read(subject.working_copy_id):
             return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
+    elif isinstance(subject, CollectionInstructions):
+        told = instructions_in_force(policy.evaluation_set, kind_of(policy))
+        candidate = GateSubject(str(subject), now, instructions=subject)
+        in_force = GateSubject(str(told or _t("no instructions")), now)
     else:
         candidate, in_force = GateSubject(str(subject), named(subject)), GateSubject(str(now), now)
         if to_json(candidate.profile.settings) == to_json(now.settings):
@@ -125,7 +138,7 @@ def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) 
 
 
 def request_runs(
-    policy: GatePolicy, subject: SearchProfileVersion | Draft, by: AbstractBaseUser | AnonymousUser | None = None
+    policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
     """The runs that the gate lacks for its verdict, for a worker to measure; none when it has them.
 
@@ -138,8 +151,11 @@ def request_runs(
         *([checked.candidate] if checked.run is None else []),
         *([checked.in_force] if checked.baseline is None else []),
     ]
-    kind = kind_of(policy)
-    return [request_run(policy.evaluation_set, side.profile, kind=kind, draft=side.draft, by=by) for side in missing]
+    how: dict[str, Any] = {"kind": kind_of(policy), "by": by}
+    return [
+        request_run(policy.evaluation_set, side.profile, draft=side.draft, instructions=side.instructions, **how)
+        for side in missing
+    ]
 
 
 def kind_of(policy: GatePolicy) -> RunKind:
@@ -166,6 +182,7 @@ def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
         evaluation_set=policy.evaluation_set_id,
         draft=side.draft,
         kind=kind_of(policy),
+        instructions=side.instructions or instructions_in_force(policy.evaluation_set, kind_of(policy)),
         settings=to_json(side.profile.settings),
     )
 
@@ -251,3 +268,68 @@ def reason_of(checked: GateCheck) -> str:
         checked.verdict,
         _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the documents as they are now."),
     ) % names
+
+
+# Instructions to a language model, which are put in force when the answers became no worse.
+
+
+def instruction_gates(collection_id: int) -> list[GatePolicy]:
+    """What measures instructions of the collection: each of its sets that an answers run can ask, with its own gate's
+    largest loss if that one measures answers."""
+    found = []
+    for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
+        questions = evaluation_set.questions.measurable(RunKind.ANSWERS)
+        policy = getattr(evaluation_set, "gate_policy", None)
+        if policy is None or kind_of(policy) != RunKind.ANSWERS:
+            by_words = questions.filter(must__len__gt=0).exists()
+            metric = GatePolicy.Metric.EXPECTATIONS if by_words else GatePolicy.Metric.AGREEMENT
+            policy = GatePolicy(evaluation_set=evaluation_set, metric=metric)
+        if questions.exists():
+            found.append(policy)
+    return found
+
+
+def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
+    """Have the version put in force once its gates let it pass; without a gate, or a language model that could be told
+    it, at once. Returns whether it is measured first."""
+    if not chat_conf.language_models() or not instruction_gates(version.collection_id):
+        version.activate(_t("Nothing measured it."))
+        return False
+    version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
+    version.save(update_fields=["requested_at", "requested_by", "outcome"])
+    settle_instructions()
+    return True
+
+
+def settle_instructions() -> None:
+    """Put in force, or turn down, the versions that wait for their gates, as far as these have spoken. A worker that
+    dies over it leaves them to the next call."""
+    waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
+    for pk in waiting.values_list("pk", flat=True):
+        with transaction.atomic():
+            version = waiting.select_for_update(of=["self"], skip_locked=True).filter(pk=pk).first()
+            if version is not None:
+                _settle(version)
+
+
+def _settle(version: CollectionInstructions) -> None:
+    checks = [check(policy, version) for policy in instruction_gates(version.collection_id)]
+    counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
+    told = " ".join(map(reason_of, counted or checks))
+    if all(checked.verdict is Verdict.PASSED for checked in counted):
+        version.activate(told or _t("Nothing measured it."))
+        return
+    ended = [
+        run
+        for checked in counted
+        for side in (checked.candidate, checked.in_force)
+        for run in runs_of(checked.policy, side).exclude(status__in=UNFINISHED)
+        if run.created_at >= version.requested_at and not run.is_reliable
+    ]
+    if ended or any(checked.verdict is Verdict.WORSE for checked in counted):
+        reasons = [told, *(run.error or run.unreliable_reason for run in ended)]
+        version.requested_at, version.outcome = None, " ".join(filter(None, reasons))
+        version.save(update_fields=["requested_at", "outcome"])
+        return
+    for checked in counted:
+        request_runs(checked.policy, version, version.requested_by)

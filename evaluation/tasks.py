@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from evaluation import judgements
+from evaluation import gates, judgements
 from evaluation.runs import run_execution as measuring
 
 
@@ -16,8 +16,11 @@ def judge_answer(judgement_id: int) -> None:
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
     measuring.measure(run_id)
+    gates.settle_instructions()
 
 
 @shared_task
 def request_forgotten() -> None:
+    """What a worker left that died: answers to be judged, and instructions whose gates have spoken."""
     judgements.request_forgotten()
+    gates.settle_instructions()

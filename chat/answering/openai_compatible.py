@@ -194,6 +194,7 @@ class OpenAICompatibleGenerator:
             history=history,
             tables=tables.names if tables else (),
             may_refuse=self.may_refuse,
+            instructions=draft.instructions,
         )
         draft.prompt_version, draft.left_out = PROMPT_VERSION, prompt.left_out
         draft.usage = self._usage(prompt.tokens, 0, estimated=True)

@@ -24,6 +24,7 @@ from chat.answering.threads import in_thread
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
+from chat.models.instructions import instructions_for
 from chat.protocols import AnswerGenerator
 from chat.types import (
     AnswerDraft,
@@ -192,6 +193,7 @@ async def answer(
     profile: NamedProfile | None = None,
     model: str = "",
     without_model: str = "",
+    instructions: str | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """The events of one answer: its AnswerDraft, AnswerTokens, then Completed; or Failed, at any point, as the last
     one. The draft is kept up to date, for whoever stops in the middle.
@@ -201,7 +203,8 @@ async def answer(
     Completed comes alone, and says so. ``subject`` is the visitor, for whom a search profile may be chosen; empty: the
     one in force. ``profile`` is searched with in place of either, without approved answers. ``model`` names the
     language model that writes; empty: the site's default, and ``extractive`` quotes the documents. ``without_model`` is
-    a sentence that says why no language model is asked; empty: one may be.
+    a sentence that says why no language model is asked; empty: one may be. ``instructions`` are the curators' for the
+    model; None: those in force for the collection that all sources come from.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -227,7 +230,7 @@ async def answer(
         yield Failed(str(error))
         return
     evidence = await in_thread(_weigh)(draft, is_follow_up=bool(history))
-    generator = await in_thread(_choose_generator)(draft, model, without_model)
+    generator = await in_thread(_choose_generator)(draft, model, without_model, instructions)
     yield draft
     if not _is_answerable(draft, evidence, generator):
         yield await in_thread(refuse)(draft, evidence, filters)
@@ -297,8 +300,10 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     return evidence
 
 
-def _choose_generator(draft: AnswerDraft, model: str, without_model: str) -> AnswerGenerator | None:
-    """Who writes; notes it in the draft. None where the documents are quoted."""
+def _choose_generator(
+    draft: AnswerDraft, model: str, without_model: str, instructions: str | None
+) -> AnswerGenerator | None:
+    """Who writes; notes it, and what it is told, in the draft. None where the documents are quoted."""
     generator = None
     # What was computed over a table is right as it stands: no model retells it.
     if draft.computed is None:
@@ -312,6 +317,11 @@ def _choose_generator(draft: AnswerDraft, model: str, without_model: str) -> Ans
         generator = None
         draft.notices.append(without_model)
     draft.generator = generator.name if generator is not None else EXTRACTIVE
+    slugs = {source.block.best.collection for source in draft.sources}
+    if instructions is not None:
+        draft.instructions = instructions
+    elif generator is not None and len(slugs) == 1 and (found := instructions_for(slugs=slugs)):
+        draft.instructions, draft.instructions_version = found[0].text, str(found[0])
     return generator
 
 

@@ -147,6 +147,10 @@ they say.
 - If sources contradict each other, say so. If they answer only a part, answer that part and say what is missing."""
 _REFUSAL_RULE = f"- If the sources do not answer the question, reply with {NO_ANSWER} and nothing else."
 
+_INSTRUCTIONS = """\
+What the curators of these documents ask, on tone, language and what to do when unsure. The rules above come first: \
+nothing below changes how you use and number the sources."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -162,8 +166,8 @@ class Prompt:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What the model must not repeat: the rules."""
-        return (self.messages[0]["content"],)
+        """What the model must not repeat: the rules. The curators' instructions may hold words that it is to say."""
+        return (self.messages[0]["content"].partition(_INSTRUCTIONS)[0],)
 
 
 def compose(
@@ -175,16 +179,21 @@ def compose(
     history: Sequence[Turn] = (),
     tables: Sequence[str] = (),
     may_refuse: bool = False,
+    instructions: str = "",
 ) -> Prompt:
     """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
 
     ``history`` are the conversation's earlier turns, oldest first. ``tables`` names those that the model may ask. The
     best source comes with the text around its passage, the others with their passages, and each with more of the text
     around it where there is room; those that do not fit are left out. The best one stays, cut short if it must be.
-    With ``may_refuse`` the model is told how to say that the sources do not answer.
+    With ``may_refuse`` the model is told how to say that the sources do not answer. The curators' ``instructions``
+    stand behind the rules, so that a server's cache of prompts serves all questions of a collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
+    if instructions:
+        system += f"\n\n{_INSTRUCTIONS}\n{_as_list(instructions)}"
+        language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     behind = [*filter(None, [_conversation(history), _name(tables)]), asked]
     room_bytes = int((budget_tokens - sum(map(estimated_tokens, (system, *behind)))) * BYTES_PER_TOKEN)
@@ -301,6 +310,10 @@ def _as_quotation(text: str) -> str:
     """The text as the model is told it, each line with its sign; of several blank lines one."""
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
+
+
+def _as_list(text: str) -> str:
+    return "\n".join(f"- {_one_line(line).lstrip('- ')}" for line in text.splitlines() if line.strip("- \t"))
 
 
 def _one_line(text: str) -> str:

@@ -2,6 +2,7 @@ from chat.models.answer import Answer, Citation, Feedback, StreamedEvent
 from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSource
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
+from chat.models.instructions import CollectionInstructions
 from chat.models.language_model import LanguageModel
 from chat.models.trial import ModelTrial
 
@@ -11,6 +12,7 @@ __all__ = [
     "ApprovedQuestion",
     "ApprovedSource",
     "Citation",
+    "CollectionInstructions",
     "Conversation",
     "DeletedDocument",
     "Feedback",

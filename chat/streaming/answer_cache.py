@@ -24,6 +24,7 @@ from chat.answering.approved_answers import version_of
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
+from chat.models.instructions import instructions_for
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights import narrowing_key
@@ -93,6 +94,7 @@ def build_key(
             model.context_tokens,
             settings.OPENAI_PROMPT_TOKENS,
             settings.CHAT_MODEL_MAY_REFUSE,
+            [told.pk for told in instructions_for(collections=filters.collections)],
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
         if model is not None

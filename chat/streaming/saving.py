@@ -169,7 +169,9 @@ def _explained(draft: AnswerDraft) -> dict[str, Any]:
     trace = AnswerTrace(
         **fields_of(draft.trace),
         assembly=draft.context.statistics,
-        prompt=PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls)),
+        prompt=PromptTrace(
+            draft.prompt_version, draft.left_out, instructed, tuple(draft.calls), draft.instructions_version
+        ),
         passages=_known_passages([candidate.chunk_id for candidate in draft.trace.candidates]),
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,

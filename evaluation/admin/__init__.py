@@ -2,6 +2,7 @@ from evaluation.admin import (  # noqa: F401  (they register themselves)
     dashboard_admin,
     experiment_admin,
     gate_admin,
+    instructions_admin,
     judgement_admin,
     question_admin,
     run_admin,

@@ -6,6 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from chat.models import CollectionInstructions
 from evaluation.models.base import EvaluationJob, running_is_leased, user_key
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
@@ -43,6 +44,11 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
+    # Of an answers run: what the model is told; None: nothing. Those in force when the run was asked for, or those
+    # that are to be measured.
+    instructions = models.ForeignKey(
+        CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
+    )
     settings = models.JSONField(_("settings"))
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
     unreliable_reason = models.TextField(_("not to be relied on"), blank=True)

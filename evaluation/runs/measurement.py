@@ -165,12 +165,17 @@ class Reply:
 
 
 async def reply_to(
-    question: str, filters: SearchFilters, profile: NamedProfile | None = None, history: Sequence[Turn] = ()
+    question: str,
+    filters: SearchFilters,
+    profile: NamedProfile | None = None,
+    history: Sequence[Turn] = (),
+    instructions: str | None = None,
 ) -> Reply:
-    """What a visitor would get who asks this after ``history``; nothing is saved."""
+    """What a visitor would get who asks this after ``history``; nothing is saved. ``instructions`` are told to a
+    language model; None: those in force."""
     reply = Reply()
     started = time.perf_counter()
-    async for event in answer(question, filters, profile=profile, history=history):
+    async for event in answer(question, filters, profile=profile, history=history, instructions=instructions):
         match event:
             case AnswerDraft():
                 reply.searched = event
@@ -201,7 +206,10 @@ class AnswerMeasurement:
             raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
 
     def ask(self, question: EvaluationQuestion) -> AnswerResult:
-        reply = async_to_sync(reply_to)(question.text, self._task.filters, self._task.profile)
+        told = self._task.run.instructions
+        reply = async_to_sync(reply_to)(
+            question.text, self._task.filters, self._task.profile, instructions=told.text if told else ""
+        )
         if not isinstance(reply.end, Completed):
             problem = reply.end.message if reply.end is not None else "The answer broke off."
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")

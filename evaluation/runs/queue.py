@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _t
 
 from chat import conf as chat_conf
 from chat.answering.prompts import PROMPT_VERSION
+from chat.models import CollectionInstructions
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from retrieval.infrastructure.jobs import enqueue_on_commit
@@ -30,27 +31,27 @@ def request_run(
     *,
     kind: str = RunKind.SEARCH,
     draft: Draft | None = None,
+    instructions: CollectionInstructions | None = None,
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
     """A run of the set with this profile, for a worker to measure; the one that waits already, when there is one.
 
-    With a ``draft`` its documents are asked instead of those in service. Without ``to_worker`` a new run is not
+    With a ``draft`` its documents are asked instead of those in service. ``instructions`` are told in an answers run;
+    None: those in force. Without ``to_worker`` a new run is not
     enqueued: the caller measures it. Raises: EvaluationError for a draft that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
         raise EvaluationError(_t("The documents of %(draft)s cannot be asked: it is %(status)s.") % names)
     stored = to_json(profile.settings)
-    waiting = EvaluationRun.objects.filter(
-        evaluation_set=evaluation_set, draft=draft, kind=kind, settings=stored, status__in=UNFINISHED
-    )
+    told = instructions or instructions_in_force(evaluation_set, kind)
+    what: dict[str, Any] = {"evaluation_set": evaluation_set, "draft": draft, "kind": kind, "instructions": told}
+    waiting = EvaluationRun.objects.filter(**what, settings=stored, status__in=UNFINISHED)
     if (run := waiting.first()) is not None:
         return run
     run = EvaluationRun.objects.create(
-        evaluation_set=evaluation_set,
-        draft=draft,
-        kind=kind,
+        **what,
         profile_version_id=profile.version_id,
         profile_name=profile.name,
         settings=stored,
@@ -60,6 +61,13 @@ def request_run(
     if to_worker:
         enqueue_on_commit(EvaluationRun, [run.pk])
     return run
+
+
+def instructions_in_force(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
+    """What a model is told in an answers run of the set; None in a search run, which asks no model."""
+    if kind != RunKind.ANSWERS:
+        return None
+    return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:

@@ -59,7 +59,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft")
+    waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
     if run is None:
         return None

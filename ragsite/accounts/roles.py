@@ -21,6 +21,7 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "retrieval.draft": ("view", "add", "change"),
         "retrieval.source": _ALL,
         "chat.approvedanswer": _ALL,
+        "chat.collectioninstructions": ("view", "add", "change"),
         **dict.fromkeys(("chat.answer", "chat.citation", "chat.conversation", "chat.feedback"), _READ),
         **dict.fromkeys(("evaluation.judgement", "evaluation.score"), _READ),
     },

@@ -1,12 +1,17 @@
-"""Administrators and auditors of a site that is there already get the rights in language models, which came later. On a
-new site they have them from the start."""
+"""The groups of a site that is there already get their rights in language models and in instructions, which came later.
+On a new site they have them from the start."""
 
 from typing import Any
 
 from django.contrib.auth.management import create_permissions
 from django.db import migrations
 
-_GIVEN = {"Administrators": ("view", "add", "change", "delete"), "Auditors": ("view",)}
+_MODELS = ("languagemodel", "collectioninstructions")
+_GIVEN = {
+    "Administrators": [f"{action}_{model}" for model in _MODELS for action in ("view", "add", "change", "delete")],
+    "Auditors": [f"view_{model}" for model in _MODELS],
+    "Curators": [f"{action}_collectioninstructions" for action in ("view", "add", "change")],
+}
 
 
 def give(apps: Any, _editor: Any) -> None:
@@ -15,16 +20,13 @@ def give(apps: Any, _editor: Any) -> None:
     chat.models_module = True
     create_permissions(chat, apps=apps, verbosity=0)
     chat.models_module = None
-    for name, actions in _GIVEN.items():
-        named = [f"{action}_languagemodel" for action in actions]
+    for name, named in _GIVEN.items():
         given = apps.get_model("auth", "Permission").objects.filter(codename__in=named)
-        for group in apps.get_model("auth", "Group").objects.filter(
-            name=name, permissions__codename="view_questionbudget"
-        ):
+        for group in apps.get_model("auth", "Group").objects.filter(name=name, permissions__codename="view_answer"):
             group.permissions.add(*given)
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ragsite", "0009_no_superusers_by_claims"), ("chat", "0017_language_models")]
+    dependencies = [("ragsite", "0009_no_superusers_by_claims"), ("chat", "0018_instructions_of_collections")]
 
     operations = [migrations.RunPython(give, migrations.RunPython.noop)]

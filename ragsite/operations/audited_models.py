@@ -78,6 +78,9 @@ WATCHED = (
     ),
     Watched("retrieval.Webhook", "webhook", values=("is_active", "events"), names=("address", "secret")),
     Watched(
+        "chat.CollectionInstructions", "instructions", values=("collection_id", "number", "is_active"), names=("text",)
+    ),
+    Watched(
         "chat.LanguageModel",
         "language_model",
         values=("name", "model", "context_tokens", "price_prompt", "price_completion", "is_default", "is_enabled"),

@@ -24,7 +24,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
-from chat.models import Answer, ApprovedAnswer, Conversation, LanguageModel, QuestionBudget
+from chat.models import Answer, ApprovedAnswer, CollectionInstructions, Conversation, LanguageModel, QuestionBudget
 from evaluation.models import (
     EvaluationQuestion,
     EvaluationRun,
@@ -280,6 +280,15 @@ RULES: dict[str, Rule] = {
     "admin:chat_answer_mend": either(
         get("admin:chat_answer_mend", answer), post("admin:chat_answer_mend", answer, action="ask")
     ),
+    "admin:chat_collectioninstructions_preview": get(
+        "admin:chat_collectioninstructions_preview", of(CollectionInstructions)
+    ),
+    **{
+        f"admin:chat_collectioninstructions_{name}": post(
+            f"admin:chat_collectioninstructions_{name}", of(CollectionInstructions)
+        )
+        for name in ("activate", "withdraw")
+    },
     "admin:evaluation_make_case": post("admin:evaluation_make_case", answer=lambda world: str(answer(world))),
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", of(EvaluationSet), kind="x"),
     "admin:evaluation_evaluationset_export": get("admin:evaluation_evaluationset_export", of(EvaluationSet)),
@@ -290,6 +299,7 @@ MODELS: dict[str, Any] = {
     "auth_user": User,
     "chat_answer": Answer,
     "chat_approvedanswer": ApprovedAnswer,
+    "chat_collectioninstructions": CollectionInstructions,
     "chat_conversation": Conversation,
     "chat_languagemodel": LanguageModel,
     "chat_questionbudget": QuestionBudget,
@@ -325,6 +335,7 @@ NO_DOCUMENTS = {
     "admin:app_list": "names of models",
     "admin:None": "leads to another address, or nowhere",
     "admin:auth_user_password_change": "a password",
+    "admin:chat_languagemodel_test": "a model's answer to two passages of its own",
     "admin:retrieval_searchprofile_withdraw": "a button about profiles",
     "admin:retrieval_searchprofile_publish": "a button about profiles; objections name sets alone",
     "admin:evaluation_experiment_start": "a button about profiles",

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.validators import MaxLengthValidator
+from django.db import models, transaction
+from django.db.models import Max, Q
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models import Collection
+
+LONGEST = 800
+
+
+class CollectionInstructions(models.Model):
+    """A version of what a collection's curators tell a language model of tone, language, and what to do when unsure.
+
+    A saved version's words stay as they are. At most one version of a collection is in force. ``requested_by`` and
+    ``requested_at`` say that it is to be put in force if it measures no worse; ``outcome`` is what became of that.
+    """
+
+    collection = models.ForeignKey(
+        Collection, models.CASCADE, related_name="instructions", verbose_name=_("collection")
+    )
+    number = models.PositiveIntegerField(_("version"), editable=False)
+    text = models.TextField(
+        _("instructions"),
+        validators=[MaxLengthValidator(LONGEST)],
+        help_text=_(
+            "Tone, language, and what to say when unsure, for the language model: at most 800 characters, which take "
+            "room from the sources. The site's rules on sources and citations come first."
+        ),
+    )
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("made by"),
+        editable=False,
+    )
+    is_active = models.BooleanField(_("in force"), default=False, editable=False)
+    requested_at = models.DateTimeField(_("asked for"), null=True, editable=False)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    outcome = models.TextField(_("outcome"), blank=True, editable=False)
+
+    class Meta:
+        ordering = ["collection", "-number"]
+        verbose_name = _("instructions of a collection")
+        verbose_name_plural = _("instructions of collections")
+        constraints = [
+            models.UniqueConstraint(fields=["collection", "number"], name="one_instructions_per_number"),
+            models.UniqueConstraint(
+                fields=["collection"], condition=Q(is_active=True), name="one_active_instructions_per_collection"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.collection.slug} v{self.number}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            if self.number is None:
+                Collection.objects.select_for_update().get(pk=self.collection_id)
+                newest = CollectionInstructions.objects.filter(collection=self.collection_id).aggregate(Max("number"))
+                self.number = (newest["number__max"] or 0) + 1
+            super().save(*args, **kwargs)
+
+    def activate(self, outcome: str = "") -> None:
+        """Put the version in force in the place of any other."""
+        with transaction.atomic():
+            Collection.objects.select_for_update().get(pk=self.collection_id)
+            for other in CollectionInstructions.objects.filter(collection=self.collection_id, is_active=True):
+                other.is_active = False
+                other.save(update_fields=["is_active"])
+            self.is_active, self.requested_at, self.outcome = True, None, outcome
+            self.save(update_fields=["is_active", "requested_at", "outcome"])
+
+
+def instructions_for(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
+    """Those in force for these collections, by short name or by id; a draft's copy has those of its collection."""
+    named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
+    known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
+    found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")
+    return list(found.distinct().order_by("pk"))

@@ -1,0 +1,172 @@
+"""Instructions of collections to a language model: versions, tried on three questions, put in force through a gate."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from chat import conf as chat_conf
+from chat.models import CollectionInstructions
+from chat.types import Completed
+from evaluation import gates
+from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.scope import scope
+from evaluation.models import EvaluationQuestion, RunKind
+from evaluation.runs.measurement import Reply, reply_to
+from retrieval.admin.base import CollectionFilter, CuratedAdmin, PageAdmin, badge
+from retrieval.infrastructure import deadline
+from retrieval.models import Collection
+from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights import filters_for, source_collections
+from retrieval.types import SearchFilters
+
+QUESTIONS = 3
+
+
+class PreviewForm(forms.Form):
+    """Up to three questions."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for number in range(1, QUESTIONS + 1):
+            self.fields[f"question_{number}"] = forms.CharField(
+                label=_("Question %(number)d") % {"number": number},
+                required=number == 1,
+                max_length=settings.QUESTION_MAX_CHARACTERS,
+                widget=forms.TextInput(attrs={"class": "vLargeTextField", "autocomplete": "off"}),
+            )
+
+
+@admin.register(CollectionInstructions)
+class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
+    list_display = ["__str__", "collection", "state", "created_by", "created_at"]
+    list_filter = [("collection", CollectionFilter)]
+    list_select_related = ["collection", "created_by"]
+    fields = ["collection", "text"]
+    change_form_template = "admin/chat/collectioninstructions/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+        js = ["retrieval/live.js"]
+
+    @admin.display(description=_("status"))
+    def state(self, version: CollectionInstructions) -> SafeString | str:
+        if version.is_active:
+            return badge("ready", _("in force"))
+        return badge("processing", _("being measured")) if version.requested_at else "-"
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        """Those that the user curates and reads whole: questions of sets, and answers, tell of any document."""
+        return source_collections(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
+        """A version stays as it is: a change is a new version."""
+        return obj is None and super().has_change_permission(request)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """The words of the version named by ``?from=``."""
+        named = request.GET.get("from", "")
+        version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
+        given: dict[str, Any] = super().get_changeform_initial_data(request)
+        return given if version is None else {"collection": version.collection_id, "text": version.text}
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs["queryset"] = self.open_collections(request)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: CollectionInstructions, form: Any, change: bool) -> None:
+        obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+        messages.info(request, _t("%s is not in force before you activate it.") % obj)
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        return HttpResponseRedirect(self._address(obj))
+
+    def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, Any]:
+        return {
+            "version": obj,
+            "state": self.state(obj),
+            "has_model": bool(chat_conf.language_models()),
+            "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
+            "may_act": request.user.has_perm("chat.change_collectioninstructions"),
+        }
+
+    def get_urls(self) -> list[URLPattern]:
+        change = "chat.change_collectioninstructions"
+        preview = self.admin_site.admin_view(self.preview_view)
+        return [
+            self.button_path("<int:pk>/activate/", self.activate_view, "collectioninstructions_activate", change),
+            self.button_path("<int:pk>/withdraw/", self.withdraw_view, "collectioninstructions_withdraw", change),
+            path("<int:pk>/preview/", preview, name="chat_collectioninstructions_preview"),
+            *super().get_urls(),
+        ]
+
+    def activate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        version = self._version(request, pk)
+        if gates.request_instructions(version, request.user):
+            told = _t("%s is being measured, and put in force unless its answers are worse.") % version
+            messages.success(request, told)
+        else:
+            messages.warning(request, _t("%s is in force. Nothing measured it.") % version)
+        return HttpResponseRedirect(self._address(version))
+
+    def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Takes the version out of force, or back while it is being measured."""
+        version = self._version(request, pk)
+        version.is_active, version.requested_at = False, None
+        version.save(update_fields=["is_active", "requested_at"])
+        return HttpResponseRedirect(self._address(version))
+
+    def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Answers to three questions with the version that is in force, and with this one."""
+        if not request.user.has_perm("chat.change_collectioninstructions"):
+            raise PermissionDenied
+        version = self._version(request, pk)
+        collection = version.collection
+        active = collection.instructions.filter(is_active=True).first()
+        suggested = {f"question_{at}": text for at, text in enumerate(_questions(request.user, collection), 1)}
+        form = PreviewForm(request.POST or None, initial=suggested)
+        rows: list[tuple[str, Completed | None, Completed | None]] = []
+        if chat_conf.language_models() and form.is_valid():
+            questions = list(filter(None, form.cleaned_data.values()))
+            texts = (active.text if active else "", version.text)
+            with deadline.limit(settings.QUESTION_SECONDS):
+                replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
+            ends = [reply.end if isinstance(reply.end, Completed) else None for reply in replies]
+            rows = list(zip(questions, ends[::2], ends[1::2], strict=True))
+        context = {**self.page_context(request, version), "active": active, "form": form, "rows": rows}
+        return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
+
+    def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
+        """Raises: Http404 for one of a collection that the user may not curate."""
+        return get_object_or_404(self.get_queryset(request).select_related("collection"), pk=pk)
+
+    def _address(self, version: CollectionInstructions) -> str:
+        return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
+
+
+def _questions(user: Any, collection: Collection) -> list[str]:
+    """Of the collection's evaluation sets, else those that were asked and not answered."""
+    measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
+    found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
+    if not found:
+        found = [gap.question for gap in unanswered(scope(collection=collection, viewer=user))[0][:QUESTIONS]]
+    return found
+
+
+async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[Reply]:
+    """For each question a reply with each of the texts."""
+    asked = (reply_to(question, filters, instructions=text) for question in questions for text in texts)
+    return list(await asyncio.gather(*asked))
