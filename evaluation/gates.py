@@ -323,8 +323,8 @@ def _settle(version: CollectionInstructions) -> None:
         run
         for checked in counted
         for side in (checked.candidate, checked.in_force)
-        for run in runs_of(checked.policy, side).exclude(status__in=UNFINISHED)
-        if run.created_at >= version.requested_at and not run.is_reliable
+        for run in runs_of(checked.policy, side).filter(created_at__gte=version.requested_at)
+        if run.status not in UNFINISHED and not run.is_reliable
     ]
     if ended or any(checked.verdict is Verdict.WORSE for checked in counted):
         reasons = [told, *(run.error or run.unreliable_reason for run in ended)]

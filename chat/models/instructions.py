@@ -65,7 +65,7 @@ class CollectionInstructions(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         with transaction.atomic():
-            if self.number is None:
+            if self._state.adding:
                 Collection.objects.select_for_update().get(pk=self.collection_id)
                 newest = CollectionInstructions.objects.filter(collection=self.collection_id).aggregate(Max("number"))
                 self.number = (newest["number__max"] or 0) + 1

@@ -151,7 +151,10 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
     def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
         """Raises: Http404 for one of a collection that the user may not curate."""
-        return get_object_or_404(self.get_queryset(request).select_related("collection"), pk=pk)
+        found: CollectionInstructions = get_object_or_404(
+            self.get_queryset(request).select_related("collection"), pk=pk
+        )
+        return found
 
     def _address(self, version: CollectionInstructions) -> str:
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
