@@ -234,6 +234,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             *("name", "base_url", "model", "api_key", "context_tokens", "price_prompt", "price_completion"),
             *("groups", "is_default", "is_enabled"),
         ]
+        widgets = {"groups": forms.CheckboxSelectMultiple}
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -274,7 +275,6 @@ class LanguageModelAdmin(PageAdmin):
     form = LanguageModelForm
     change_form_template = "admin/chat/languagemodel/change_form.html"
     list_display = ["name", "model", "base_url", "is_default", "is_enabled"]
-    filter_horizontal = ["groups"]
 
     def save_model(self, request: HttpRequest, obj: LanguageModel, form: Any, change: bool) -> None:
         if form.cleaned_data["api_key"]:

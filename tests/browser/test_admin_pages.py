@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
+from chat.models import CollectionInstructions, LanguageModel
 from retrieval.models import Collection
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask, is_too_wide, violations
@@ -159,6 +160,31 @@ def test_every_page_of_the_admin_opens_without_complaints(own_site: Site, page: 
         page.goto(urljoin(address, unescape(first[1])) if first else address)
         expect(page.locator("#content h1, #content h2").first).to_be_visible()
     assert records >= 5
+
+
+def test_the_pages_of_language_models_and_instructions(own_site: Site, anywhere: Page) -> None:
+    page = anywhere
+    with own_site.data():
+        model = LanguageModel.objects.create(name="away", base_url="http://127.0.0.1:9/v1", model="away")
+        written = CollectionInstructions.objects.create(collection=Collection.objects.first(), text="Be brief.")
+        written.activate("It is as good as before.")
+    try:
+        own_site.sign_in(page)
+        page.goto(f"{own_site.url}/admin/chat/languagemodel/{model.pk}/change/")
+        assert violations(page) == []
+        page.get_by_role("button", name="Test").click()
+        expect(page.locator(".errornote")).to_contain_text("The line to the model broke")
+        assert violations(page) == []
+        page.goto(f"{own_site.url}/admin/chat/collectioninstructions/{written.pk}/change/")
+        assert violations(page) == []
+        page.get_by_role("link", name="Preview").click()
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator("#content-main tbody tr")).to_have_count(3)
+        assert violations(page) == []
+    finally:
+        with own_site.data():
+            model.delete()
+            written.delete()
 
 
 def test_the_api_can_be_browsed(own_site: Site, page: Page) -> None:
