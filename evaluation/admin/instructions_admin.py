@@ -58,7 +58,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     change_form_template = "admin/chat/collectioninstructions/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/drafts.css"]}
         js = ["retrieval/live.js"]
 
     @admin.display(description=_("status"))
