@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0018_instructions_of_collections'),
+        ('chat', '0019_instructions_of_collections'),
         ('evaluation', '0002_fewer_models'),
     ]
 

@@ -27,6 +27,6 @@ def give(apps: Any, _editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ragsite", "0009_no_superusers_by_claims"), ("chat", "0018_instructions_of_collections")]
+    dependencies = [("ragsite", "0009_no_superusers_by_claims"), ("chat", "0019_instructions_of_collections")]
 
     operations = [migrations.RunPython(give, migrations.RunPython.noop)]

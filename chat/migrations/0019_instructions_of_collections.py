@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0017_language_models'),
+        ('chat', '0018_scope_of_a_question'),
         ('retrieval', '0015_document_review'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
