@@ -374,7 +374,6 @@ NO_DOCUMENTS = {
     "chat:widget_script": "a script",
     "chat:widget": "an empty form",
     "oauth_protected_resource": "where /mcp is, and that it takes keys",
-    "admin:chat_languagemodel_test": "whether a language model answers",
     "openai_api:embeddings": "vectors of the caller's own text",
     "openai_api:not_offered": "says that there is nothing",
     "schema": "the API's description",
