@@ -187,6 +187,16 @@ def test_the_pages_of_language_models_and_instructions(own_site: Site, anywhere:
             written.delete()
 
 
+def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site: Site, page: Page) -> None:
+    own_site.sign_in(page)
+    found = []
+    for address in ("retrieval/collection/1", "auth/user/1", "auth/group/1", "evaluation/evaluationquestion/1"):
+        page.goto(f"{own_site.url}/admin/{address}/change/")
+        found += violations(page)
+    page.goto(f"{own_site.url}/admin/password_change/")
+    assert found + violations(page) == []
+
+
 def test_the_api_can_be_browsed(own_site: Site, page: Page) -> None:
     page.goto(f"{own_site.url}/api/docs/")
     expect(page.locator("#swagger-ui")).to_contain_text("/api/v1/search/")
