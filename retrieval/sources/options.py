@@ -1,4 +1,4 @@
-"""Options of sources as forms: one definition for the admin and the API."""
+"""Options of sources as forms."""
 
 from __future__ import annotations
 
@@ -24,15 +24,12 @@ PURPOSE = "retrieval.sources"
 
 
 class LinesField(forms.CharField):
-    """Several values, one a line; over the API also a list."""
+    """Several values, one a line."""
 
     widget = forms.Textarea(attrs={"rows": 3})
 
     def to_python(self, value: Any) -> Any:
-        lines = value if isinstance(value, list | tuple) else str(value or "").splitlines()
-        if not all(isinstance(line, str) for line in lines):
-            raise ValidationError(_t("Each line must be a text."))
-        return [line.strip() for line in lines if line.strip()]
+        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list | tuple) else value
@@ -81,22 +78,6 @@ class Account(forms.Form):
     )
 
 
-def secret_names(kind: SourceKind) -> frozenset[str]:
-    return frozenset(name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField))
-
-
-def read_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as they are kept, secrets included. Raises: ValidationError, by field."""
-    if unknown := sorted(set(given) - set(kind.options.base_fields)):
-        raise ValidationError({unknown[0][:40]: _t("There is no such setting for this kind of source.")})
-    form = kind.options(data=dict(given))
-    if not form.is_valid():
-        raise ValidationError({name: list(map(str, errors)) for name, errors in form.errors.items()})
-    if refused := refused_addresses(kind, form.cleaned_data):
-        raise ValidationError({name: [sentence] for name, sentence in refused.items()})
-    return form.cleaned_data
-
-
 def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str, str]:
     """Why addresses among the options may not be asked, by the option's name. A machine that is not there now may be
     there at the first run."""
@@ -116,7 +97,7 @@ def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str,
 def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) -> None:
     """Put options that were read on the source; a secret that is left empty stays. What is known of other options is
     forgotten."""
-    names = secret_names(kind)
+    names = {name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
         kept: dict[str, str] = {}

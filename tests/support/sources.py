@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import read_options, store_options
+from retrieval.sources.options import store_options
 from retrieval.sources.sync_runs import request_run, sync
 
 
@@ -59,7 +59,9 @@ class Remote:
 
 def make_source(collection: Collection, kind: str, options: dict[str, Any], name: str = "Shelf") -> Source:
     source = Source(collection=collection, name=name, kind=kind, interval_minutes=60)
-    store_options(source, KINDS[kind], read_options(KINDS[kind], options))
+    form = KINDS[kind].options(data=options)
+    assert form.is_valid(), form.errors
+    store_options(source, KINDS[kind], form.cleaned_data)
     source.save()
     return source
 
@@ -188,7 +190,7 @@ class WebsiteRemote(WebServer):
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": ["index"]}
+        return {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": "index"}
 
     def put(self, name: str, text: str) -> None:
         self.pages[f"/{name}"] = f"<html><title>{name}</title><body><main><p>{text}</p></main></body></html>"
