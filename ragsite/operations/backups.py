@@ -216,7 +216,9 @@ def _read_manifest(archive: tarfile.TarFile) -> Manifest:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
     if manifest.format != FORMAT:
         raise BackupError(f"This backup has form {manifest.format}; this release reads form {FORMAT}.")
-    known = {".".join(key) for key in MigrationLoader(None, ignore_no_migrations=True).disk_migrations}
+    here = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    # A squashed migration is recorded with the ones that it replaces.
+    known = {".".join(key) for own, migration in here.items() for key in (own, *migration.replaces)}
     if unknown := sorted(set(manifest.migrations) - known):
         raise BackupError(f"The backup is of a newer release, whose {unknown[0]} this one does not know.")
     return manifest
