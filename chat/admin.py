@@ -281,7 +281,9 @@ class LanguageModelAdmin(PageAdmin):
             obj.api_key = form.cleaned_data["api_key"]
         elif obj.secret and obj.base_url != form.initial.get("base_url"):
             obj.api_key = ""
-            messages.warning(request, _t("The API key was for another address and is forgotten: type it again."))
+            messages.warning(
+                request, _t("The address changed, so the stored API key was removed. Enter the key again.")
+            )
         super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:

@@ -261,7 +261,7 @@ def reason_of(checked: GateCheck) -> str:
         Verdict.IN_FORCE: _t("%(set)s: %(candidate)s has the settings that are in force."),
         Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured.")
         if kind_of(checked.policy) == RunKind.SEARCH
-        else _t("%(set)s: no question says what “%(metric)s” tells of, so nothing can be measured."),
+        else _t("%(set)s: no question holds what “%(metric)s” needs, so nothing can be measured."),
         Verdict.RUNNING: _t("%(set)s: %(candidate)s is being measured."),
         Verdict.BEING_READ: _t("%(set)s: documents of %(candidate)s are still being read."),
     }.get(

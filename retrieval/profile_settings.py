@@ -47,11 +47,11 @@ RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
 CONTEXT, BOOSTS = _("Context"), _("Boosts")
 # The sections of the form, in their order, with what each is about.
 SECTIONS = {
-    RANKING: _("How the two retrievers, by meaning (vector) and by words (lexical), become one list."),
-    CANDIDATES: _("How many passages are looked at, and how many are returned."),
-    RERANK: _("A second, slower look at the best candidates."),
-    CONTEXT: _("What of the passages found an answer is written from."),
-    BOOSTS: _("Documents whose metadata say something are moved up or down."),
+    RANKING: _("How the results of vector search and lexical search are fused into one list."),
+    CANDIDATES: _("How many passages are retrieved, and how many are returned."),
+    RERANK: _("A slower model that orders the best candidates again."),
+    CONTEXT: _("Which of the passages found are given to the answer."),
+    BOOSTS: _("Moves documents with certain metadata up or down."),
 }
 
 
@@ -105,7 +105,7 @@ class ProfileSettings:
         None,
         RANKING,
         _("Weights"),
-        _("Share of each retriever; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
+        _("Weight of each retriever; only their ratio matters. Empty: the method's default. Not used by adaptive."),
         when_empty=_("the method's own"),
         methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
         as_published=None,
@@ -114,7 +114,7 @@ class ProfileSettings:
         lambda: dict(CLASS_WEIGHTS),
         RANKING,
         _("Weights by class of question"),
-        _("For the method adaptive: each question is put into one of these classes by its wording."),
+        _("For the method adaptive: the wording of a question decides its class."),
         methods=frozenset({SearchMethod.ADAPTIVE}),
     )
     rrf_k: int = setting(
@@ -130,7 +130,7 @@ class ProfileSettings:
         0.1,
         RANKING,
         _("Bonus for both retrievers"),
-        _("Added by the method weighted to what both retrievers found."),
+        _("The method weighted adds this to passages that both retrievers found."),
         bounds=(0, 10),
         methods=frozenset({SearchMethod.WEIGHTED}),
         as_published=0.1,
@@ -139,7 +139,7 @@ class ProfileSettings:
         None,
         RANKING,
         _("Least final score"),
-        _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
+        _("Passages with a lower score are not returned. Each method has its own scale. Empty: no threshold."),
         bounds=(-1000, 1000),
         when_empty=_("none"),
         as_published=None,
@@ -148,13 +148,13 @@ class ProfileSettings:
         True,
         RANKING,
         _("Forgive typing errors"),
-        _("Words that no document has are replaced by words that differ by a letter or two."),
+        _("Words that occur in no document are replaced by words that differ in one or two letters."),
     )
     reformulate: bool = setting(
         True,
         RANKING,
         _("Reformulate questions"),
-        _("Follow-ups are also searched with the questions before them, misspelt words corrected."),
+        _("Follow-ups are also searched together with the previous questions; misspelt words are corrected."),
         as_published=False,
     )
     top_k: int = setting(
@@ -168,28 +168,28 @@ class ProfileSettings:
         50,
         CANDIDATES,
         _("Depth"),
-        _("How many passages each retriever hands over."),
+        _("How many passages each retriever returns to the fusion."),
         bounds=(1, LARGEST_DEPTH),
     )
     candidate_multiplier: int = setting(
         4,
         CANDIDATES,
         _("Candidates per passage returned"),
-        _("Where this many times the passages returned is more than the depth, it is the depth."),
+        _("The depth is at least this many times the number of passages returned."),
         bounds=(1, 50),
     )
     oversampling: int = setting(
         2,
         CANDIDATES,
         _("Oversampling"),
-        _("The vector index looks at this many times the depth: more is slower and misses less."),
+        _("The vector index examines this many times the depth. A higher number is slower and misses fewer passages."),
         bounds=(1, 50),
     )
     reranker: str = setting(
         NO_RERANKER,
         RERANK,
         _("Reranker"),
-        _("Which ones there are is in the site's settings."),
+        _("The site's settings define the rerankers."),
         as_published=NO_RERANKER,
     )
     rerank_depth: int = setting(
@@ -199,7 +199,7 @@ class ProfileSettings:
         0.5,
         RERANK,
         _("Weight of the reranker"),
-        _("How much its opinion adds to the fused score. Left empty, it decides alone."),
+        _("Weight of its score in the final score. Empty: its score alone decides."),
         bounds=(0, 10),
         when_empty=_("decides alone"),
     )
@@ -210,14 +210,14 @@ class ProfileSettings:
         4000,
         CONTEXT,
         _("Budget in tokens"),
-        _("What does not fit is left out, the least relevant first."),
+        _("If the passages do not fit, the least relevant are left out."),
         bounds=(1, LARGEST_BUDGET_TOKENS),
     )
     context_neighbours: int = setting(
         1,
         CONTEXT,
         _("Neighbours on each side"),
-        _("Passages right before and after a hit that are added while the budget allows."),
+        _("Passages before and after each hit, added while the budget allows."),
         bounds=(0, 5),
     )
     context_blocks: int = setting(

@@ -53,7 +53,8 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
         return _("Superusers read everything.")
     if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
         return (
-            _("It is the working copy of a draft: those see it who may change the documents of %s.") % draft.collection
+            _("It is the working copy of a draft. Only accounts that may change the documents of %s see it.")
+            % draft.collection
         )
     if collection.visibility == Visibility.PUBLIC:
         return _("%s is open to everybody.") % collection
@@ -70,9 +71,7 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
         return _("%s is open to everybody who has signed in.") % collection
     if collection.visibility == Visibility.STAFF:
         return _("%s is open to staff.") % collection
-    return (
-        _("%s is open to those alone who have a grant, and there is none for this account or its groups.") % collection
-    )
+    return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
 
 
 def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
@@ -103,17 +102,17 @@ def why_document(user: Any, document: Document) -> Reason:
     [reader] = readers_for(user)
     if document.collection_id in reader.collections:
         rule = (
-            _("Its metadata narrow it to groups, but the account may change the documents of %s.") % document.collection
+            _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection
         )
     elif not names:
-        rule = _("Its metadata hold “%(value)s” under %(key)s, which names no group: it is hidden.") % {
+        rule = _("Its metadata have “%(value)s” under %(key)s, which is not the name of a group, so it is hidden.") % {
             "value": named,
             "key": key,
         }
     elif own := sorted(set(names) & set(reader.groups)):
-        rule = _("Its metadata narrow it to groups, and the account is in %s.") % ", ".join(own)
+        rule = _("Its metadata limit it to groups, and the account is in %s.") % ", ".join(own)
     else:
-        rule = _("Its metadata narrow it to the groups %s, and the account is in none of them.") % ", ".join(names)
+        rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(names)
     return Reason(is_seen, rule, remark)
 
 

@@ -174,12 +174,10 @@ def why_answer(user: Any, answer: Answer) -> Reason:
                 is_seen, _("It rests on “%(document)s”. %(rule)s") % {"document": document, "rule": found.rule}
             )
     if not is_seen:
-        return Reason(
-            False, _("It rests on a document or a collection that is gone, or offers questions made of some.")
-        )
+        return Reason(False, _("It uses a document or a collection that was deleted."))
     if owner == user:
-        return Reason(True, _("It is the account's own, which may read all documents that it rests on."))
-    return Reason(True, _("The account may view the answers of others, and read all documents that this one rests on."))
+        return Reason(True, _("The account asked it, and may read all documents that it uses."))
+    return Reason(True, _("The account may view the answers of others, and read all documents that this one uses."))
 
 
 # Other people's answers -----------------------------------------------------------------------------------------------

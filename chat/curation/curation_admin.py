@@ -104,7 +104,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         label=_("Other wordings"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=_("One a line. A question gets the answer that is one of the wordings, or very like one."),
+        help_text=_("One per line. Questions that equal one of these wordings, or nearly, get the answer."),
     )
     passages = forms.MultipleChoiceField(
         label=_("Passages"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("What the answer cites.")

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='answer',
             name='near',
-            field=models.JSONField(blank=True, default=list, help_text='Of a refusal: what comes near the question.', verbose_name='near places'),
+            field=models.JSONField(blank=True, default=list, help_text='For a refusal: the nearest passages.', verbose_name='near places'),
         ),
         migrations.AddField(
             model_name='citation',

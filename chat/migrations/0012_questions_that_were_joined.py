@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='answer',
             name='joined_question',
-            field=models.TextField(blank=True, help_text='The question before it and this one: searched as well.', verbose_name='joined question'),
+            field=models.TextField(blank=True, help_text='The previous question together with this one, which is also searched.', verbose_name='joined question'),
         ),
         migrations.AlterField(
             model_name='answer',

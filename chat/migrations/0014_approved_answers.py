@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('question', models.CharField(max_length=500, verbose_name='question')),
                 ('kind', models.CharField(choices=[('answer', 'answer'), ('out_of_scope', 'out of scope')], default='answer', max_length=12, verbose_name='kind')),
                 ('text', models.TextField(help_text='Markdown. [1] cites the first of the passages below.', verbose_name='answer')),
-                ('expires_on', models.DateField(blank=True, help_text='The last day on which it is given; empty: no end.', null=True, verbose_name='valid until')),
+                ('expires_on', models.DateField(blank=True, help_text='The last day on which it is shown. Empty: no end.', null=True, verbose_name='valid until')),
                 ('state', models.CharField(choices=[('draft', 'draft'), ('approved', 'approved'), ('withdrawn', 'withdrawn')], db_index=True, default='draft', max_length=10, verbose_name='state')),
                 ('approved_at', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='approved')),
                 ('flag', models.CharField(blank=True, choices=[('gone', 'a cited document is gone'), ('changed', 'a cited passage has changed'), ('expired', 'it has expired'), ('unhelpful', 'a reader found it unhelpful')], editable=False, max_length=10, verbose_name='to look at')),

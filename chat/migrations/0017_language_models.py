@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='answer',
             name='model',
-            field=models.CharField(blank=True, help_text='Chosen; empty: the default of its asker.', max_length=200, verbose_name='language model'),
+            field=models.CharField(blank=True, help_text='The language model to use. Empty: the default.', max_length=200, verbose_name='language model'),
         ),
         migrations.AddField(
             model_name='conversation',
@@ -32,14 +32,14 @@ class Migration(migrations.Migration):
             name='LanguageModel',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='Readers choose by it, and programs name it: letters, digits, dots and hyphens.', max_length=60, unique=True, validators=[django.core.validators.RegexValidator('\\A[A-Za-z0-9][A-Za-z0-9._:-]*\\Z', 'Letters, digits, dots and hyphens only.')], verbose_name='name')),
+                ('name', models.CharField(help_text='Shown to readers and used in the API. Letters, digits, dots and hyphens.', max_length=60, unique=True, validators=[django.core.validators.RegexValidator('\\A[A-Za-z0-9][A-Za-z0-9._:-]*\\Z', 'Letters, digits, dots and hyphens only.')], verbose_name='name')),
                 ('base_url', models.CharField(max_length=1000, verbose_name='address')),
                 ('model', models.CharField(help_text='As its server calls it.', max_length=200, verbose_name='model')),
                 ('secret', models.TextField(blank=True, editable=False)),
-                ('context_tokens', models.PositiveIntegerField(default=16000, help_text='What a prompt and its answer may have together.', validators=[django.core.validators.MinValueValidator(1000)], verbose_name='context tokens')),
-                ('price_prompt', models.FloatField(default=0, help_text='Of a million tokens, in the currency of all prices; budgets count with it.', validators=[django.core.validators.MinValueValidator(0)], verbose_name='price of what it reads')),
+                ('context_tokens', models.PositiveIntegerField(default=16000, help_text='The largest number of tokens of a prompt and its answer together.', validators=[django.core.validators.MinValueValidator(1000)], verbose_name='context tokens')),
+                ('price_prompt', models.FloatField(default=0, help_text='Per million tokens. All prices must have the same currency; budgets use them.', validators=[django.core.validators.MinValueValidator(0)], verbose_name='price of what it reads')),
                 ('price_completion', models.FloatField(default=0, help_text='Of a million tokens.', validators=[django.core.validators.MinValueValidator(0)], verbose_name='price of what it writes')),
-                ('is_default', models.BooleanField(default=False, help_text='It writes where nobody chose another. At most one is the default.', verbose_name='default')),
+                ('is_default', models.BooleanField(default=False, help_text='Used if no other model is chosen. Only one model can be the default.', verbose_name='default')),
                 ('is_enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('groups', models.ManyToManyField(blank=True, help_text='Who may choose it. Empty: everybody who may ask.', related_name='+', to='auth.group', verbose_name='groups')),
             ],

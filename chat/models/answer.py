@@ -44,16 +44,18 @@ class Answer(Leased):
     document = models.ForeignKey(Document, models.SET_NULL, null=True, blank=True, related_name="+")
     method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
     model = models.CharField(
-        _("language model"), max_length=200, blank=True, help_text=_("Chosen; empty: the default of its asker.")
+        _("language model"), max_length=200, blank=True, help_text=_("The language model to use. Empty: the default.")
     )
     history = models.JSONField(
         _("given history"),
         null=True,
         blank=True,
-        help_text=_("Earlier turns, where the asker kept them, not the site."),
+        help_text=_("Earlier turns, if the client keeps them and not the site."),
     )
     anew = models.BooleanField(
-        _("asked anew"), default=False, help_text=_("Not to be answered with an earlier answer to the same question.")
+        _("asked anew"),
+        default=False,
+        help_text=_("Write a new answer, even if the same question was answered before."),
     )
     # The collections of the API key that the question came with, by id; None without such a key.
     asked_within = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
@@ -61,13 +63,13 @@ class Answer(Leased):
     text = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     near: models.JSONField[list[dict[str, Any]]] = models.JSONField(
-        _("near places"), default=list, blank=True, help_text=_("Of a refusal: what comes near the question.")
+        _("near places"), default=list, blank=True, help_text=_("For a refusal: the nearest passages.")
     )
     choices: models.JSONField[list[dict[str, str]]] = models.JSONField(
         _("questions offered"), default=list, blank=True, help_text=_("What the question may have meant.")
     )
     error = models.TextField(_("error"), blank=True)
-    notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that the reader was told of."))
+    notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that was shown to the reader."))
     search_method = models.CharField(_("search method"), max_length=12, blank=True)
     degraded = models.JSONField(_("retrievers that did not answer"), default=list, blank=True)
     generator = models.CharField(_("written by"), max_length=200, blank=True)
@@ -79,15 +81,23 @@ class Answer(Leased):
         _("completed question"), blank=True, help_text=_("The question as it was searched, where it was rewritten.")
     )
     joined_question = models.TextField(
-        _("joined question"), blank=True, help_text=_("The question before it and this one: searched as well.")
+        _("joined question"),
+        blank=True,
+        help_text=_("The previous question together with this one, which is also searched."),
     )
     confidence = models.FloatField(
-        _("confidence"), null=True, blank=True, help_text=_("How likely the documents answer the question, 0 to 1.")
+        _("confidence"),
+        null=True,
+        blank=True,
+        help_text=_("Probability that the documents answer the question, 0 to 1."),
     )
     # What was computed over the rows of a table; None where no value is stated.
     computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True, editable=False)
     statements = models.JSONField(
-        _("sentences"), default=list, blank=True, help_text=_("Each sentence of the answer, held against its sources.")
+        _("sentences"),
+        default=list,
+        blank=True,
+        help_text=_("Each sentence of the answer, checked against its sources."),
     )
     profile_version = models.ForeignKey(
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("search profile")

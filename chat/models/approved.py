@@ -57,7 +57,7 @@ class ApprovedAnswer(models.Model):
         help_text=_("Is told when it has to be looked at."),
     )
     expires_on = models.DateField(
-        _("valid until"), null=True, blank=True, help_text=_("The last day on which it is given; empty: no end.")
+        _("valid until"), null=True, blank=True, help_text=_("The last day on which it is shown. Empty: no end.")
     )
     state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT, db_index=True)
     approved_by = models.ForeignKey(

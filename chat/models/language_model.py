@@ -23,7 +23,7 @@ class LanguageModel(models.Model):
         max_length=60,
         unique=True,
         validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9._:-]*\Z", _("Letters, digits, dots and hyphens only."))],
-        help_text=_("Readers choose by it, and programs name it: letters, digits, dots and hyphens."),
+        help_text=_("Shown to readers and used in the API. Letters, digits, dots and hyphens."),
     )
     base_url = models.CharField(_("address"), max_length=1000)
     model = models.CharField(_("model"), max_length=200, help_text=_("As its server calls it."))
@@ -32,13 +32,13 @@ class LanguageModel(models.Model):
         _("context tokens"),
         default=16000,
         validators=[MinValueValidator(1000)],
-        help_text=_("What a prompt and its answer may have together."),
+        help_text=_("The largest number of tokens of a prompt and its answer together."),
     )
     price_prompt = models.FloatField(
         _("price of what it reads"),
         default=0,
         validators=[MinValueValidator(0)],
-        help_text=_("Of a million tokens, in the currency of all prices; budgets count with it."),
+        help_text=_("Per million tokens. All prices must have the same currency; budgets use them."),
     )
     price_completion = models.FloatField(
         _("price of what it writes"), default=0, validators=[MinValueValidator(0)], help_text=_("Of a million tokens.")
@@ -51,7 +51,7 @@ class LanguageModel(models.Model):
         help_text=_("Who may choose it. Empty: everybody who may ask."),
     )
     is_default = models.BooleanField(
-        _("default"), default=False, help_text=_("It writes where nobody chose another. At most one is the default.")
+        _("default"), default=False, help_text=_("Used if no other model is chosen. Only one model can be the default.")
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
 

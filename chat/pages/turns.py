@@ -219,7 +219,7 @@ def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),
-        "rerank": _("The passages could not be looked at a second time; their order is that of the first look."),
+        "rerank": _("The reranker did not answer, so the passages are in the order of the search."),
         "unencoded": _("Documents that were added just now are found by their words alone for a while."),
     }
     said = [

@@ -169,7 +169,7 @@ async def _publish(run: Run, started: float) -> None:
 async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
     answer = run.answer
     if not run.filters.collections:
-        yield Failed(_("There are no documents that you may ask. An administrator can add some."))
+        yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
         writer = await in_database(lambda: conf.writer_for(rights.asker_of(answer), answer.model))()

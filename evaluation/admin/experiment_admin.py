@@ -104,7 +104,7 @@ class ExperimentAdmin(PageAdmin):
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
         """To the page of the experiment, which has the button to start it."""
-        self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
+        self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:

@@ -51,7 +51,9 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
     def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
         if obj.required_for_documents and "required_for_documents" in form.changed_data:
-            message = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
+            message = (
+                _t("From now on, the documents of %s can be changed in drafts only.") % obj.evaluation_set.collection
+            )
             self.message_user(request, message, messages.WARNING)
 
     # What a gate says ------------------------------------------------------------------------------------------------

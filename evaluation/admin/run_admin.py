@@ -110,7 +110,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeStrin
     caption = Caption(
         "trend",
         _t("%s over time") % measure.label,
-        _t("Runs of this set that can be relied on; a line for each search profile."),
+        _t("Valid runs of this set; one line per search profile."),
         _t("run"),
         _t("As a table"),
         _t("No run of this set is done yet."),

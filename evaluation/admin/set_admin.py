@@ -267,7 +267,9 @@ class EvaluationSetAdmin(RunsOfSets):
         )
         self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
         if is_new and not building.rests_within(answer, collection):
-            told = _t("Whoever reads this set reads the question. It was answered from other documents, too.")
+            told = _t(
+                "Everyone who may read this set can read this question, which was also answered from other collections."
+            )
             self.message_user(request, told, messages.WARNING)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 

@@ -184,22 +184,25 @@ class GatePolicy(models.Model):
         default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text=_(
-            "Refused is what is significantly worse by more than this: the whole 95-percent interval of the difference "
-            "lies below it. 0 refuses any significant loss."
+            "The largest loss that is allowed. A version is refused if the whole 95-percent interval "
+            "of the difference is below it. 0 refuses any significant loss."
         ),
     )
     required_for_publishing = models.BooleanField(
         _("required for publishing"),
         default=True,
-        help_text=_("A version is published only after a run that is not significantly worse than what is in force."),
+        help_text=_(
+            "A version can be published only after a run that is not significantly worse than a run "
+            "of the published version."
+        ),
     )
     required_for_documents = models.BooleanField(
         _("required for changed documents"),
         default=False,
         db_default=False,
         help_text=_(
-            "The collection is changed by drafts alone, and a draft is published only after a run that is not "
-            "significantly worse than one on the documents in service."
+            "The collection can be changed in drafts only, and a draft can be published only after a "
+            "run that is not significantly worse than a run on the current documents."
         ),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)

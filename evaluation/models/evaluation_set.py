@@ -84,12 +84,12 @@ class EvaluationQuestion(models.Model):
     )
     text = models.TextField(_("question"))
     expected_answer = models.TextField(
-        _("expected answer"), blank=True, help_text=_("What a right answer says; answers are held against it.")
+        _("expected answer"), blank=True, help_text=_("A right answer, with which answers are compared.")
     )
     expects_refusal = models.BooleanField(
         _("no answer expected"),
         default=False,
-        help_text=_("The documents do not answer it: the right reply says so."),
+        help_text=_("The documents do not answer it: a refusal is right."),
     )
     must = ArrayField(
         models.TextField(),
@@ -103,7 +103,7 @@ class EvaluationQuestion(models.Model):
         verbose_name=_("must not hold"),
         default=list,
         blank=True,
-        help_text=_("What no right answer says, one on each line."),
+        help_text=_("What a right answer must not say, one per line."),
     )
     longest = models.PositiveIntegerField(
         _("longest answer"), null=True, blank=True, help_text=_("In characters; left empty, any length will do.")

@@ -230,11 +230,11 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
     if run.draft_id is not None and baseline.draft_id is not None and run.draft_id != baseline.draft_id:
-        caveats.append(_t("They asked the documents of different drafts."))
+        caveats.append(_t("The runs used documents of different drafts."))
     elif run.draft_id != baseline.draft_id:
         of_draft, other = (run, baseline) if run.draft_id is not None else (baseline, run)
         numbers = {"run": of_draft.pk, "other": other.pk}
-        caveats.append(_t("#%(run)d asked the documents of a draft, #%(other)d those in service.") % numbers)
+        caveats.append(_t("#%(run)d used the documents of a draft, #%(other)d the published ones.") % numbers)
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
@@ -242,7 +242,9 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
         differences = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)
-        caveats.append(_t("Both were searched equally deep, so this difference does not show: %s.") % differences)
+        caveats.append(
+            _t("Both runs used the same search depth, so this setting made no difference: %s.") % differences
+        )
     differing = {
         name
         for name in run.conditions.keys() | baseline.conditions.keys()
@@ -254,7 +256,7 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
         writers = {"before": baseline.conditions.get("generator"), "after": run.conditions.get("generator")}
         caveats.append(_t("The answers were written by %(before)s before, and by %(after)s after.") % writers)
     elif "prompt_version" in differing:
-        caveats.append(_t("What the model is told changed in between: the version of the prompt is another one."))
+        caveats.append(_t("The prompt changed between the two runs."))
     return caveats
 
 

@@ -206,7 +206,7 @@ def _ask_directory(
         # The reason may tell of other accounts.
         _refuse_account(
             request,
-            _("This site does not let this account in this way. Ask an administrator: the log of the site says why."),
+            _("This account cannot sign in this way. Ask an administrator: the site's log has the reason."),
         )
 
 

@@ -96,7 +96,7 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     form = GrantForm
     extra = 0
     fields = ["group", "user", "role"]
-    verbose_name_plural = _("who may do what besides")
+    verbose_name_plural = _("access of people and groups")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
         # Django's own asks for a permission that no collection needs to know of.

@@ -119,7 +119,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
         label=_("New version of the file"),
         required=False,
         widget=DocumentFileInput,
-        help_text=_("Takes the place of the present one; until it has been read, the present one is searched."),
+        help_text=_("Replaces the current file. Until it has been read, the current one is searched."),
     )
 
     url = forms.URLField(

@@ -225,7 +225,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             self.message_user(request, str(error), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
         self.log_addition(request, draft, [{"added": {}}])
-        self.message_user(request, _t("Begun: %s. Its documents are copied now.") % draft, messages.SUCCESS)
+        self.message_user(request, _t("Started: %s. Its documents are being copied.") % draft, messages.SUCCESS)
         if self.has_view_permission(request):
             return _redirect_to_page(draft)
         return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))

@@ -60,8 +60,9 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
         required=False,
         strip=False,
         help_text=_(
-            "At most five, one a line, in the words readers use: keyword search finds the passage by them. Once "
-            "changed here, they are kept when the document is read again, as long as the passage stays the same."
+            "At most five, one per line, in the words that readers use. Keyword search uses them to "
+            "find the passage. Questions that you change here are kept when the document is read "
+            "again, as long as the passage stays the same."
         ),
     )
 

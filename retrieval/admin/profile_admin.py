@@ -206,7 +206,7 @@ class SearchProfileAdmin(PageAdmin):
         version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
         # The admin capitalises a message's first letter, which must not be that of the short name.
-        told = _t("Saved: %s. It is not in force before it is published.") % version
+        told = _t("Saved: %s. It takes effect when it is published.") % version
         self.message_user(request, told, messages.SUCCESS)
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:

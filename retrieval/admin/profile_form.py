@@ -301,7 +301,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
     def clean_reranker(self) -> str:
         name: str = self.cleaned_data["reranker"]
         if name not in [NO_RERANKER, *settings.RERANKERS]:
-            raise forms.ValidationError(_t("The site has no reranker of that name any more."))
+            raise forms.ValidationError(_t("The site no longer has a reranker of this name."))
         return name
 
     def clean(self) -> dict[str, Any]:

@@ -26,7 +26,10 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the 
     )
     new_secret = SecretField(
         label=_("Secret"),
-        help_text=_("Signs what is sent. Encrypted, and never shown again. Empty: as it is; a new webhook gets one."),
+        help_text=_(
+            "Signs each delivery. It is stored encrypted and not shown again. Empty: unchanged; a new "
+            "webhook gets a new secret."
+        ),
     )
 
     class Meta:
@@ -54,7 +57,7 @@ class WebhookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
         secret = form.cleaned_data["new_secret"]
         if not secret and not obj.secret:
             secret = new_secret()
-            messages.info(request, _t("The secret, which is shown this once: %s") % secret)
+            messages.info(request, _t("The secret, which is shown only once: %s") % secret)
         if secret:
             set_secret(obj, secret)
         super().save_model(request, obj, form, change)
@@ -64,7 +67,7 @@ class WebhookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
         rows = [WebhookDelivery(webhook=webhook, event="test", payload={}) for webhook in webhooks]
         WebhookDelivery.objects.bulk_create(rows)
         enqueue_on_commit(WebhookDelivery, [row.pk for row in rows])
-        messages.success(request, _t("Sent: the deliveries say what became of it."))
+        messages.success(request, _t("Sent. The result is in the list of deliveries."))
 
 
 @admin.register(WebhookDelivery)

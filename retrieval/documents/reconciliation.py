@@ -47,14 +47,14 @@ LENGTH_TOLERANCE = 1e-6
 class ProblemKind(models.TextChoices):
     """What can disagree."""
 
-    MISPLACED = "misplaced", _("passages or vectors in another collection or document than theirs")
+    MISPLACED = "misplaced", _("passages or vectors assigned to the wrong collection or document")
     ORPHANED_VECTORS = "orphaned_vectors", _("vectors without a passage")
-    MISSING_VECTORS = "missing_vectors", _("passages without vectors of the embedder that is searched")
+    MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
-    LEXEMES = "lexemes", _("words whose document frequency is not the one counted again")
-    TERM_WEIGHTS = "term_weights", _("term weights of other settings than the present ones")
+    LEXEMES = "lexemes", _("words with a wrong document frequency")
+    TERM_WEIGHTS = "term_weights", _("term weights computed with other settings")
     UNFIT_TEXT = "unfit_text", _("documents whose text or passages are missing, or not those of their file")
-    MISSING_FILES = "missing_files", _("documents whose file is gone from the storage")
+    MISSING_FILES = "missing_files", _("documents whose file is missing in the storage")
     DAMAGED_FILES = "damaged_files", _("documents whose file has another size than was uploaded")
     ORPHANED_FILES = "orphaned_files", _("stored files that no document names")
 

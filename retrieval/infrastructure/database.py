@@ -64,7 +64,7 @@ def is_node_lost(error: BaseException | None) -> bool:
 
 def outage_message() -> str:
     """For whoever asked."""
-    return _("A part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
+    return _("Part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
 
 
 def give_connections_back() -> None:

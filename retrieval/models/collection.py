@@ -131,14 +131,16 @@ class Collection(models.Model):
         max_length=20,
         choices=TextSearchConfiguration,
         default=TextSearchConfiguration.ENGLISH,
-        help_text=_("How words are reduced for keyword search. Changing it re-indexes the collection's documents."),
+        help_text=_(
+            "How words are stemmed for keyword search. If you change it, the collection's documents are indexed again."
+        ),
     )
     visibility = models.CharField(
         _("who may ask it"),
         max_length=10,
         choices=Visibility,
         default=Visibility.PUBLIC,
-        help_text=_("Besides those to whom it is granted below."),
+        help_text=_("In addition to the people and groups listed below."),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
@@ -168,7 +170,7 @@ class CollectionGrant(models.Model):
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")
         CURATOR = "curator", _("curator: changes its documents")
-        MANAGER = "manager", _("manager: changes its settings, and who may do what")
+        MANAGER = "manager", _("manager: changes its settings and its access")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="grants", verbose_name=_("collection"))
     group = models.ForeignKey(

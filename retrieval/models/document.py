@@ -38,7 +38,7 @@ _LEFT_OUT = {
         "%(count)d pictures within the words were not read.",
         "count",
     ),
-    "unreadable": _("Left out, because damaged or of a format that is not read: %(names)s."),
+    "unreadable": _("Left out, because damaged or of an unsupported format: %(names)s."),
     "locked": _("Left out, because password-protected: %(names)s."),
     "large": _("Left out, because larger than a document may be: %(names)s."),
     "linked": _("Left out, because only linked to: %(names)s."),
@@ -224,7 +224,10 @@ class Document(Job):
         verbose_name=_("added by"),
     )
     review_on = models.DateField(
-        _("review date"), null=True, blank=True, help_text=_("From this day on it is marked as due for a review.")
+        _("review date"),
+        null=True,
+        blank=True,
+        help_text=_("From this day on, the document is marked as due for review."),
     )
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

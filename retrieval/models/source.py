@@ -25,7 +25,7 @@ class Source(models.Model):
     """
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="sources", verbose_name=_("collection"))
-    name = models.CharField(_("name"), max_length=100, help_text=_("Stands before the names of its documents."))
+    name = models.CharField(_("name"), max_length=100, help_text=_("Put before the names of its documents."))
     kind = models.CharField(_("kind"), max_length=20)
     options = models.JSONField(_("settings"), default=dict, blank=True)
     secret = models.TextField(blank=True, editable=False)
@@ -39,7 +39,7 @@ class Source(models.Model):
     interval_minutes = models.PositiveIntegerField(
         _("minutes between runs"),
         default=60,
-        help_text=_("60 is every hour, 1440 every day; 0: only when somebody asks for it."),
+        help_text=_("60 is every hour, 1440 every day; 0: only on request."),
     )
     is_paused = models.BooleanField(_("paused"), default=False)
     next_run_at = models.DateTimeField(_("next run"), null=True, blank=True)

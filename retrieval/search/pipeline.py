@@ -178,7 +178,7 @@ def place_to_search() -> Iterator[None]:
     database.give_connections_back()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()
-        raise SearchBusy(_("Too many searches run at this moment. Please try again in a few seconds."))
+        raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))
     try:
         yield
     finally:

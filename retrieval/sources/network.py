@@ -281,7 +281,7 @@ def check_progress(seen: set[str], keys: Collection[str]) -> None:
     Raises: SourceRefused where none of them is new: the page is empty or a repetition.
     """
     if seen.issuperset(keys):
-        raise SourceRefused(_t("The listing does not come to an end: a page is empty, or came before."))
+        raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
     seen.update(keys)
 
 

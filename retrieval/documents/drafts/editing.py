@@ -31,10 +31,7 @@ def reason_not_to_change(collection: Collection) -> str:
         names = {"collection": collection, "draft": draft.working_copy}
         return _t("%(collection)s is changed in its draft: choose %(draft)s instead.") % names
     if gates.documents_are_guarded(collection):
-        return (
-            _t("%s is changed by drafts alone, because a gate guards its documents: begin a draft of it first.")
-            % collection
-        )
+        return _t("%s has a gate, so it can be changed in drafts only. Start a draft first.") % collection
     return ""
 
 

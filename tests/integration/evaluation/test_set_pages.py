@@ -238,7 +238,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     EvaluationRun.objects.get(profile_name="default v2").results.update(hit=0)
     assert "is significantly worse than default v1" in admin.get(address).content.decode()
     without_reason = admin.post(publish, {"override": " "})
-    assert "Say why it should be published all the same." in without_reason.content.decode()
+    assert "Say why it should be published anyway." in without_reason.content.decode()
     done = admin.post(publish, {"override": "The <b>customer</b> waits."}, follow=True)
     assert messages(done) == ["In force: default v2."]
     history = done.content.decode()
