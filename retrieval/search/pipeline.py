@@ -413,11 +413,12 @@ def _order(
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
+        # Those of a setting stand here, before the metadata are read.
         boosts = [*tuned.metadata_boosts]
+        stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
         boosts += [GIVEN] if given else []
         if boosts:
-            stored = load_metadata([each.chunk_id for each in fused]) if tuned.metadata_boosts else {}
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("ragsite", "chat", "retrieval", "evaluation")
+_BESIDE = ("bench", "tests")
 _PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)[(:\[]", re.MULTILINE)
 # Django finds these by their name.
 _FOUND_BY_NAME = {"Command"}
@@ -91,8 +92,19 @@ def imports_both_ways(importers: dict[Path, set[Path]]) -> list[str]:
     ]
 
 
+def _count_beside_the_product(root: Path) -> str:
+    """Lines of the Python beside the product, words of the pages, and what `.env.example` and the requirements name."""
+    lines = {each: sum(path.read_text().count("\n") for path in (root / each).rglob("*.py")) for each in _BESIDE}
+    words = sum(len(path.read_text().split()) for path in [*root.glob("*.md"), *root.glob("docs/**/*.md")])
+    settings = re.findall(r"^#?[A-Z_0-9]+=", (root / ".env.example").read_text(), re.MULTILINE)
+    packages = re.findall(r"^\w", (root / "requirements.txt").read_text(), re.MULTILINE)
+    counted = ", ".join(f"{each}: {count:,} lines" for each, count in lines.items())
+    return f"{counted}; pages: {words:,} words; {len(settings)} settings; {len(packages)} requirements"
+
+
 def main() -> None:
-    texts = read_modules(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    texts = read_modules(root)
     lines = {path: text.count("\n") for path, text in texts.items()}
     modules = {path for path in texts if path.stem != "__init__"}
     importers = importers_of(texts)
@@ -127,6 +139,7 @@ def main() -> None:
     print("longest function: {1}, {0} lines".format(*max(functions)))
     print("lines with [str, Any]:", sum("[str, Any]" in line for text in texts.values() for line in text.splitlines()))
     print("class names of several modules:", len(repeated_class_names(texts)))
+    print(_count_beside_the_product(root))
 
 
 if __name__ == "__main__":

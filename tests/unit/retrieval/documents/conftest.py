@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import io
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 
 import docx.document
 import pytest
+
+from retrieval.documents.extraction import ExtractionLimits
+from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.exceptions import DocumentRejected
+from retrieval.text import chunking
+from retrieval.text.language import detect_language
+
+LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)
+WITHIN = sandbox_limits(256, 1.5, LIMITS)
 
 _PAD = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
 
@@ -144,6 +154,30 @@ def repacked(data: bytes, entries: dict[str, bytes]) -> bytes:
     return zipped(kept | entries)
 
 
+def read_within_limits(data: bytes, name: str) -> str:
+    """Reads a hostile file in the sandbox, and cuts its text; the sentence by which it was rejected, empty if it was
+    read. Fails where either takes too long, or where the sentence is none for people."""
+    started = time.monotonic()
+    rejected = ""
+    try:
+        extracted = extract_in_sandbox(data, name, limits=LIMITS, within=WITHIN)
+    except DocumentRejected as error:
+        rejected = str(error)
+    # No more than the limit, and what it takes to start a process and end it on a busy machine.
+    assert time.monotonic() - started < WITHIN.seconds + 20
+    if rejected:
+        assert rejected.startswith(name)
+        assert rejected.endswith(".")
+        assert len(rejected) < 300
+        return rejected
+    # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
+    started = time.process_time()
+    chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
+    detect_language(extracted.text)
+    assert time.process_time() - started < 15
+    return ""
+
+
 @pytest.fixture
 def make_pdf() -> Callable[..., bytes]:
     return pdf
@@ -162,3 +196,8 @@ def make_zip() -> Callable[[dict[str, bytes]], bytes]:
 @pytest.fixture
 def repack() -> Callable[[bytes, dict[str, bytes]], bytes]:
     return repacked
+
+
+@pytest.fixture
+def read_hostile() -> Callable[[bytes, str], str]:
+    return read_within_limits

@@ -13,12 +13,8 @@ from retrieval.documents import formats
 from retrieval.documents.extraction import ExtractionLimits
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.exceptions import DocumentRejected
-from retrieval.text import chunking
-from retrieval.text.language import detect_language
 from tests.support import bombs
 
-LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)
-WITHIN = sandbox_limits(256, 1.5, LIMITS)
 # Bombs that are as bad when they are smaller, for a suite that is to be quick.
 SMALLER = {
     bombs.pdf_deflate_bomb: 40,
@@ -92,35 +88,18 @@ def test_the_zoo_is_large() -> None:
 
 
 @pytest.mark.parametrize("species", bombs.BOMBS)
-def test_a_bomb_is_read_or_rejected_within_its_limits(species: str) -> None:
+def test_a_bomb_is_read_or_rejected_within_its_limits(read_hostile: Callable[[bytes, str], str], species: str) -> None:
     name, function = bombs.BOMBS[species]
-    data = made(function)
-    started = time.monotonic()
-    rejected = ""
-    try:
-        extracted = extract_in_sandbox(data, name, limits=LIMITS, within=WITHIN)
-    except DocumentRejected as error:
-        rejected = str(error)
-    # No more than the limit, and what it takes to start a process and end it on a busy machine.
-    assert time.monotonic() - started < WITHIN.seconds + 20
+    rejected = read_hostile(made(function), name)
+    assert bool(rejected) or species not in SENTENCES
     if rejected:
-        assert rejected.startswith(name)
-        assert rejected.endswith(".")
-        assert len(rejected) < 300
         assert re.search(SENTENCES.get(species, ""), rejected)
-        return
-    assert species not in SENTENCES
-    # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
-    started = time.process_time()
-    chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
-    detect_language(extracted.text)
-    assert time.process_time() - started < 15
 
 
 def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory() -> None:
     data = bombs.text_one_line(10)
     with pytest.raises(DocumentRejected, match="needed more than 20 MiB of memory to be read"):
-        extract_in_sandbox(data, "a.txt", limits=ExtractionLimits(), within=sandbox_limits(20, 10, LIMITS))
+        extract_in_sandbox(data, "a.txt", limits=ExtractionLimits(), within=sandbox_limits(20, 10, ExtractionLimits()))
 
 
 @pytest.mark.parametrize(
