@@ -1,4 +1,7 @@
-"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints those of a checkout."""
+"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints those of a checkout.
+
+With `--write` it also puts them into the table of `docs/architecture.md`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "architecture.md"
 APPS = ("ragsite", "chat", "retrieval", "evaluation")
 _BESIDE = ("bench", "tests")
 _PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)[(:\[]", re.MULTILINE)
@@ -92,44 +96,65 @@ def imports_both_ways(importers: dict[Path, set[Path]]) -> list[str]:
     ]
 
 
-def _count_beside_the_product(root: Path) -> str:
-    """Lines of the Python beside the product, words of the pages, and what `.env.example` and the requirements name."""
-    lines = {each: sum(path.read_text().count("\n") for path in (root / each).rglob("*.py")) for each in _BESIDE}
-    words = sum(len(path.read_text().split()) for path in [*root.glob("*.md"), *root.glob("docs/**/*.md")])
-    settings = re.findall(r"^#?[A-Z_0-9]+=", (root / ".env.example").read_text(), re.MULTILINE)
-    packages = re.findall(r"^\w", (root / "requirements.txt").read_text(), re.MULTILINE)
-    counted = ", ".join(f"{each}: {count:,} lines" for each, count in lines.items())
-    return f"{counted}; pages: {words:,} words; {len(settings)} settings; {len(packages)} requirements"
+def count(root: Path = ROOT) -> dict[str, str]:
+    """The figures of a checkout, by their label in the table of `docs/architecture.md`."""
+    texts = read_modules(root)
+    modules = {path for path in texts if path.stem != "__init__"}
+    importers = importers_of(texts)
+    single = [path for path in modules if len(importers[path]) == 1]
+    neighbours = [path for path in single if next(iter(importers[path])).parent == path.parent]
+    lines = {app: sum(text.count("\n") for path, text in texts.items() if path.parts[0] == app) for app in APPS}
+    beside = {each: sum(path.read_text().count("\n") for path in (root / each).rglob("*.py")) for each in _BESIDE}
+    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    numbers: dict[str, int] = {
+        "lines of Python: the product": sum(lines.values()),
+        **{f"lines of `{name}`": number for name, number in {**lines, **beside}.items()},
+        "words of the pages of `docs/` and beside it": sum(len(path.read_text().split()) for path in pages),
+        "modules, `__init__` and migrations left out": len(modules),
+        "of these with one importer": len(single),
+        "one importer in the same folder": len(neighbours),
+        "the same, without those that only a list imports": len(modules_of_one_neighbour(importers)),
+        "modules of fewer than 40 lines": sum(texts[path].count("\n") < 40 for path in modules),
+        "names that several modules of an app have": len(repeated_module_names(texts)),
+        "parts of the deepest path": max(len(path.parts) for path in modules),
+        "imports back up between the rooms of an app": len(imports_both_ways(importers)),
+        "settings in `.env.example`": _count_lines(r"^#?[A-Z_0-9]+=", root / ".env.example"),
+        "packages in `requirements.txt`": _count_lines(r"^\w", root / "requirements.txt"),
+    }
+    figures = {label: f"{number:,}" for label, number in numbers.items()}
+    for app in APPS:
+        own = [path for path in modules if path.parts[0] == app]
+        rooms, folders = {room_of(path) for path in own} - {""}, {path.parent for path in own}
+        figures[f"rooms, and folders with modules: `{app}`"] = f"{len(rooms)}, {len(folders)}"
+    return figures
+
+
+def _count_lines(pattern: str, path: Path) -> int:
+    return len(re.findall(pattern, path.read_text(), re.MULTILINE))
+
+
+def write_table(figures: dict[str, str]) -> None:
+    """Puts the figures into the last column of the table."""
+    text = PAGE.read_text()
+    for label, figure in figures.items():
+        text = re.sub(rf"(?m)^(\| {re.escape(label)} \|[^|\n]*\|)[^|\n]*\|$", rf"\g<1> {figure} |", text)
+    PAGE.write_text(text)
 
 
 def main() -> None:
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    folders = [argument for argument in sys.argv[1:] if argument != "--write"]
+    root = Path(folders[0]) if folders else ROOT
+    figures = count(root)
+    if "--write" in sys.argv:
+        write_table(figures)
+    for label, figure in figures.items():
+        print(f"{label}: {figure}")
     texts = read_modules(root)
     lines = {path: text.count("\n") for path, text in texts.items()}
-    modules = {path for path in texts if path.stem != "__init__"}
-    importers = importers_of(texts)
-    for app in APPS:
-        own = [path for path in modules if path.parts[0] == app]
-        rooms = {room_of(path) for path in own} - {""}
-        folders = {path.parent for path in own}
-        at_root = sum(len(path.parts) == 2 for path in own)
-        total = sum(count for path, count in lines.items() if path.parts[0] == app)
-        print(f"{app}: {total:,} lines, {len(own)} modules, {at_root} of them at its root;", end=" ")
-        print(f"{len(rooms)} rooms, {len(folders)} folders")
-    single = {path for path in modules if len(importers[path]) == 1}
-    same = {path for path in single if next(iter(importers[path])).parent == path.parent}
-    print(f"all: {sum(lines.values()):,} lines, {len(modules)} modules")
-    print(f"modules with one importer: {len(single)}, in the same folder: {len(same)};", end=" ")
-    print(f"not only registered there: {len(modules_of_one_neighbour(importers))}")
-    print("names of several modules of an app:", len(repeated_module_names(texts)))
-    print("deepest path:", "/".join(max(modules, key=lambda path: len(path.parts)).parts))
-    print("imports back up between the rooms of an app:", len(imports_both_ways(importers)))
     longest = max(lines, key=lines.__getitem__)
-    short = sum(lines[path] < 40 for path in modules)
-    print(f"longest module: {longest}, {lines[longest]} lines; {short} have fewer than 40", end=", ")
-    print(f"{sum(count > 300 for count in lines.values())} more than 300")
-    folders_by_size = Counter(str(path.parent) for path in modules).most_common(5)
-    print("largest folders:", ", ".join(f"{folder} {count}" for folder, count in folders_by_size))
+    print(f"longest module: {longest}, {lines[longest]} lines; {sum(each > 300 for each in lines.values())} above 300")
+    folders_by_size = Counter(str(path.parent) for path in texts if path.stem != "__init__").most_common(5)
+    print("largest folders:", ", ".join(f"{folder} {size}" for folder, size in folders_by_size))
     functions = [
         ((node.end_lineno or 0) - node.lineno + 1, f"{path}: {node.name}")
         for path, text in texts.items()
@@ -138,8 +163,6 @@ def main() -> None:
     ]
     print("longest function: {1}, {0} lines".format(*max(functions)))
     print("lines with [str, Any]:", sum("[str, Any]" in line for text in texts.values() for line in text.splitlines()))
-    print("class names of several modules:", len(repeated_class_names(texts)))
-    print(_count_beside_the_product(root))
 
 
 if __name__ == "__main__":
