@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
 from os import SEEK_END
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
+from wsgiref.headers import Headers
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
+from whitenoise.responders import StaticFile  # type: ignore[import-untyped]
 
 # The size of request bodies, known and limit_body before Django stores them.
 #
@@ -74,6 +80,11 @@ def _value(headers: Iterable[Header], wanted: bytes) -> bytes:
     return next((value for name, value in headers if name == wanted), b"")
 
 
+# Static files that shrink; pictures and fonts are compressed already.
+COMPRESSIBLE = frozenset({".css", ".js", ".svg", ".json", ".map", ".txt", ".html"})
+SMALLEST_COMPRESSED = 500  # bytes
+
+
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the library has no types
     sync_capable = True
     async_capable = True
@@ -84,9 +95,31 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
         if self._is_async:
             markcoroutinefunction(self)
 
+    def get_static_file(self, path: str, url: str, stat_cache: object = None) -> StaticFile:
+        headers = Headers([])
+        self.add_mime_headers(headers, path, url)
+        self.add_cache_headers(headers, path, url)
+        return StaticFile(path, headers.items(), encodings={"gzip": str(_compressed(Path(path)))})
+
     def __call__(self, request: HttpRequest) -> Any:
         return self._respond(request) if self._is_async else super().__call__(request)
 
     async def _respond(self, request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase | Awaitable[HttpResponseBase] = super().__call__(request)
         return await response if isawaitable(response) else response
+
+
+def _compressed(path: Path) -> Path:
+    """The gzip copy of a static file, made when a file of this size and age is first seen. The path of no file where
+    a copy would not be smaller."""
+    stat = path.stat()
+    key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
+    copy = settings.DATA_DIR / "static" / f"{key}.gz"
+    if copy.exists() or path.suffix not in COMPRESSIBLE or stat.st_size < SMALLEST_COMPRESSED:
+        return copy
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    # Several processes may make it at once; readers see a whole copy or none.
+    with NamedTemporaryFile(dir=copy.parent, delete=False) as file:
+        file.write(gzip.compress(path.read_bytes(), mtime=0))
+    Path(file.name).replace(copy)
+    return copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -103,6 +104,16 @@ def test_static_files_stay_cacheable(client: Client) -> None:
     response = client.get("/static/chat/site.css")
     assert response.status_code == 200
     assert "private" not in response.headers["Cache-Control"]
+
+
+def test_the_front_page_takes_60_kilobytes_over_the_wire(client: Client) -> None:
+    page = client.get("/").content
+    addresses = set(re.findall(rb'(?:src|href)="(/static/[^"#]+)', page))
+    assert len(addresses) > 5
+    files = [client.get(address.decode(), headers={"Accept-Encoding": "gzip"}) for address in addresses]
+    assert len(page) + sum(int(file.headers["Content-Length"]) for file in files) < 60_000
+    style = client.get("/static/chat/site.css", headers={"Accept-Encoding": "gzip"})
+    assert gzip.decompress(style.getvalue()) == client.get("/static/chat/site.css").getvalue()
 
 
 # Headers -------------------------------------------------------------------------------------------------------------
