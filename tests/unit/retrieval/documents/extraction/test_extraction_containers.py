@@ -51,7 +51,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members() -
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
     assert (
         left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
-        == "Left out, because damaged or of a format that is not read: broken.docx."
+        == "Left out, because damaged or of an unsupported format: broken.docx."
     )
 
 
