@@ -142,7 +142,7 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     if searched is not None and searched.trace.degraded:
         missing = ", ".join(searched.trace.degraded)
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
-    if completed.generator not in ("", conf.writer_name()):
+    if completed.generator not in ("", await sync_to_async(conf.writer_name)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
     # A question that is turned away unsearched has no sources.
     sources = searched.sources if searched is not None else ()

@@ -181,6 +181,7 @@ def _steps(number: int, collection: Collection) -> list[Step]:
             {
                 "id": "gen_random_uuid()",
                 "conversation_id": "row.conversation",
+                "collection_id": "(SELECT collection_id FROM chat_conversation WHERE id = row.conversation)",
                 "question": "'How does thing ' || mod(row.place, 5000) || ' work with ' || md5(row.place::text) || '?'",
                 "status": "CASE WHEN row.fate < .02 THEN 'failed' WHEN row.fate < .03 THEN 'stopped' "
                 "ELSE 'completed' END",

@@ -83,7 +83,7 @@ def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
     address = f"{site.url}/admin/retrieval/collection/{collection}/change/"
     page.goto(address)
     page.get_by_role("button", name="Begin a draft").click()
-    expect(page.locator(".messagelist")).to_contain_text("Begun: ")
+    expect(page.locator(".messagelist")).to_contain_text("Started: ")
     site.work()
     # It says so by itself.
     expect(page.locator("#draft-status .ragsite-status")).to_have_text("open")

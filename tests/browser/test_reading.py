@@ -154,6 +154,7 @@ def test_the_chat_speaks_dutch(site: Site, visitor: Callable[..., Page]) -> None
     assert not is_too_wide(dutch)
 
     # Written by the site while it answers, not by a page: that is another place to lose the reader's language.
+    dutch.goto(site.url)
     turn = ask(dutch, "Wie won de Ronde van Vlaanderen in 1969?")
     expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|zeggen dit niet)\\."))
 

@@ -145,7 +145,7 @@ def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
     assert response.redirect_chain == [(change(made.profile), 302)]
     assert made.read() == wanted
     assert (str(made), made.note, made.created_by, made.is_published) == ("default v1", "first try", admin_user, False)
-    assert "Saved: default v1. It is not in force before it is published." in messages(response)
+    assert "Saved: default v1. It takes effect when it is published." in messages(response)
     assert response.content.decode().count("<script>") == 0
     assert "style=" not in response.content.decode()
 
@@ -230,7 +230,7 @@ def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
     profiles.add_version(profile, ProfileSettings(reranker="gone"))
     assert "gone (not there any more)" in admin.get(change(profile)).content.decode()
     response = admin.post(change(profile), body(ProfileSettings(reranker="gone")))
-    assert "no reranker of that name any more" in str(response.context["adminform"].form.errors["reranker"])
+    assert "no longer has a reranker of this name" in str(response.context["adminform"].form.errors["reranker"])
 
 
 # Versions ------------------------------------------------------------------------------------------------------------

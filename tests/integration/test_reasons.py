@@ -57,7 +57,7 @@ def test_of_a_collection(visibility: str, people: dict[str, Any]) -> None:
     assert reasons["boss"].rule == "Superusers read everything."
     if visibility == Visibility.GRANTED:
         assert reasons["nurse"].rule == "The group care has a grant in Care home: reader: asks it."
-        assert "there is none for this account" in reasons["staff"].rule
+        assert "This account and its groups have none" in reasons["staff"].rule
         assert "switched off" in reasons["gone"].rule
 
 
@@ -66,11 +66,11 @@ def test_of_a_collection(visibility: str, people: dict[str, Any]) -> None:
     [
         (None, "visitor reader nurse gone staff curator boss", {}),
         (["care", "law"], "nurse curator boss", {
-            "nurse": "Its metadata narrow it to groups, and the account is in care.",
-            "reader": "Its metadata narrow it to the groups care, law, and the account is in none of them.",
+            "nurse": "Its metadata limit it to groups, and the account is in care.",
+            "reader": "Its metadata limit it to the groups care, law, and the account is in none of them.",
             "curator": "the account may change the documents of Library",
         }),
-        (7, "curator boss", {"nurse": "“7” under groups, which names no group"}),
+        (7, "curator boss", {"nurse": "“7” under groups, which is not the name of a group"}),
     ],
 )  # fmt: skip
 def test_of_a_document(

@@ -105,7 +105,7 @@ def test_an_account_that_was_here_before_is_not_taken_over(
     # Neither by a name in capitals, nor where it has no password.
     for name in ("BOB", "bob"):
         ldap.says("bob", uid=[name])
-        assert "does not let this account" in sign_in(name).content.decode()
+        assert "This account cannot sign in" in sign_in(name).content.decode()
         assert "another account has the name" in caplog.text
         bob.set_unusable_password()
         bob.save()

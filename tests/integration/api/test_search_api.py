@@ -44,7 +44,7 @@ def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook
             others.enter_context(pipeline.place_to_search())
         response = post(api, query="How many days of holiday do I have?")
     assert (response.status_code, response["Retry-After"]) == (503, "2")
-    assert response.json()["detail"].startswith("Too many searches run at this moment.")
+    assert response.json()["detail"].startswith("Too many searches are running.")
     assert counted("ragsite_refused_searches_total") == refused + 1
     assert post(api, query="How many days of holiday do I have?").status_code == 200
 

@@ -69,7 +69,8 @@ async def test_it_is_saved_with_what_it_took(library: Collection, model: ModelSe
     expected = {"prompt_tokens": 1000, "completion_tokens": 500, "cost": 0.006, "estimated": False}
     assert answer.usage == events[-1].payload["usage"] == expected
     prompt = answer.trace["prompt"]
-    assert prompt == {"version": PROMPT_VERSION, "sources_left_out": [], "sources_with_instructions": [], "calls": []}
+    empty = {"sources_left_out": [], "sources_with_instructions": [], "calls": [], "instructions": ""}
+    assert prompt == {"version": PROMPT_VERSION, **empty}
     assert [event.name for event in events] == ["searched", "token", "token", "token", "completed"]
 
 

@@ -130,10 +130,10 @@ def test_what_may_be_done_depends_on_permissions(client, policy, draft) -> None:
 def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(admin, policy) -> None:
     GatePolicy.objects.update(required_for_documents=False)
     change = f"{GATES}{policy.pk}/change/"
-    assert "The collection is changed by drafts alone" in html(admin.get(change))
+    assert "The collection can be changed in drafts only" in html(admin.get(change))
     sent = {"evaluation_set": policy.evaluation_set_id, "metric": "hit@10", "largest_loss": 0}
     saved = admin.post(change, {**sent, "required_for_documents": "on"}, follow=True)
-    assert "From now on the documents of Library are changed by drafts alone." in messages(saved)
+    assert "From now on, the documents of Library can be changed in drafts only." in messages(saved)
     assert "required for changed documents" in LogEntry.objects.latest("pk").get_change_message().lower()
     assert "column-required_for_documents" in html(admin.get(GATES))
     again = admin.post(change, {**sent, "required_for_documents": "on", "largest_loss": 0.1}, follow=True)

@@ -160,7 +160,7 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> 
 
 
 def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest) -> None:
-    with pytest.raises(DocumentRejected, match="because a gate guards its documents: begin a draft"):
+    with pytest.raises(DocumentRejected, match="has a gate, so it can be changed in drafts only"):
         ingest(library, "new.md", "# New")
     draft = lifecycle.resume(lifecycle.begin(library).pk)
     assert draft is not None
@@ -186,7 +186,7 @@ def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest) -> N
     found = {result.text: result.hit for result in of_draft.results.all()}
     assert (found["May canines come along?"], found["When does the warehouse open and close?"]) == (0, 1)
     compared = compare(of_draft, in_service)
-    assert compared.caveats == (f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service.",)
+    assert compared.caveats == (f"#{of_draft.pk} used the documents of a draft, #{in_service.pk} the published ones.",)
     assert compare(in_service, of_draft).caveats == compared.caveats
     again = measured(evaluation_set, draft)
     assert compare(again, of_draft).caveats == ()

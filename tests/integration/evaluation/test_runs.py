@@ -290,7 +290,7 @@ def test_a_comparison_says_what_a_search_run_cannot_show(evaluation_set) -> None
     short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
     compared = compare(measured(evaluation_set, short), baseline)
     assert compared.caveats == (
-        f"Both were searched equally deep, so this difference does not show: top_k {BY_MEANING.top_k} → 1, "
+        f"Both runs used the same search depth, so this setting made no difference: top_k {BY_MEANING.top_k} → 1, "
         f"context_budget_tokens {BY_MEANING.context_budget_tokens} → 200.",
     )
     assert compare(baseline, baseline).caveats == ()

@@ -57,7 +57,7 @@ async def test_the_first_look_stands_and_the_next_question_is_whole_again(
     assert "3450 grams" in answer.text
     if fault != "slow":
         assert answer.degraded == ["rerank"]
-        assert "could not be looked at a second time" in " ".join((await sync_to_async(build_turn)(answer)).notices)
+        assert "The reranker did not answer" in " ".join((await sync_to_async(build_turn)(answer)).notices)
         assert counted("ragsite_search_rerank_failures_total", reranker="http") == failures + 1
     break_it(server, "")
     assert (await ask())[0].degraded == []

@@ -122,7 +122,7 @@ def test_a_draft_is_begun_on_the_page_of_its_collection(admin: Client, library: 
     response = admin.post(begin, follow=True)
     draft = Draft.objects.get()
     assert response.redirect_chain == [(page_of(draft), 302)]
-    assert messages(response) == [f"Begun: {draft}. Its documents are copied now."]
+    assert messages(response) == [f"Started: {draft}. Its documents are being copied."]
     assert draft.created_by == admin_user
     assert log_of(draft) == ["Added."]
     html = html_of(admin.get(page_of(library)))
@@ -520,5 +520,5 @@ def test_changing_several_collections_asks_each(library: Collection, monkeypatch
     for guarded in (library, later):
         gate = DocumentGate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
         monkeypatch.setattr(gates, "_document_gates", [gate])
-        with pytest.raises(DocumentRejected, match=f"{guarded} is changed by drafts"), changing(later.pk, library.pk):
+        with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), changing(later.pk, library.pk):
             pytest.fail("it was let in")

@@ -56,7 +56,8 @@ def test_members_follow_their_archive(
         in client.get(reverse("retrieval:document", args=[notes.pk])).content.decode()
     )
 
-    told = "not read: p0.exe, p1.exe, p2.exe, p3.exe, p4.exe, p5.exe, p6.exe, p7.exe, p8.exe, p9.exe and 2 more."
+    named = ", ".join(f"p{number}.exe" for number in range(10))
+    told = f"of an unsupported format: {named} and 2 more."
     assert told in page
     assert told in admin_client.get(f"/admin/retrieval/document/{archive.pk}/change/").content.decode()
     shown = admin_client.get("/api/v1/documents/").json()["results"]

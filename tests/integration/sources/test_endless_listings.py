@@ -82,7 +82,7 @@ def test_a_page_with_nothing_new_ends_the_run(
     monkeypatch.setattr(comparing, "LISTING_SECONDS", 5.0)
     server.keys = keys
     run = run_once(source)
-    assert (run.status, "does not come to an end" in run.error) == ("failed", True), run.error
+    assert (run.status, "does not end" in run.error) == ("failed", True), run.error
     assert len(server.requests) <= 3
 
 
