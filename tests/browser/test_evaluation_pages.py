@@ -87,7 +87,7 @@ def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
     site.work()
     # It says so by itself.
     expect(page.locator("#draft-status .ragsite-status")).to_have_text("open")
-    expect(page.get_by_text("Nothing yet")).to_be_visible()
+    expect(page.get_by_text("No changes yet")).to_be_visible()
     return address, page.url
 
 
