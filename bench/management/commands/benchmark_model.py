@@ -22,6 +22,9 @@ from bench.reporting import positive
 
 STARTING_SECONDS, ANSWERING_SECONDS = 120.0, 600.0
 
+# The file descriptor: what stands for sys.stderr under a test has none.
+STDERR = 2
+
 
 class Command(BaseCommand):
     help = (
@@ -51,7 +54,7 @@ class Command(BaseCommand):
             "OPENAI_CONTEXT_TOKENS": str(2 * prompt_tokens + answer_tokens + 500),
         }
         server = subprocess.Popen(
-            [sys.executable, "-m", "ragsite.local_model"], cwd=settings.BASE_DIR, env=environment, stdout=sys.stderr
+            [sys.executable, "-m", "ragsite.local_model"], cwd=settings.BASE_DIR, env=environment, stdout=STDERR
         )
         try:
             with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=ANSWERING_SECONDS) as client:
