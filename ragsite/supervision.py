@@ -123,7 +123,9 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     machine.go_before_others(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
-        os.execvp(process.command[0], process.command)  # noqa: S606
+        # This environment's Python, whether or not it is the first of the PATH.
+        program = sys.executable if process.command[0] == "python" else process.command[0]
+        os.execvp(program, [program, *process.command[1:]])  # noqa: S606
     sys.argv = process.command[2:]
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a text file
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

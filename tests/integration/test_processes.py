@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -41,10 +42,10 @@ def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def start(data_dir: Path, procfile: str = SLEEPER) -> tuple[subprocess.Popen[str], int]:
+def start(data_dir: Path, procfile: str = SLEEPER, **environment: str) -> tuple[subprocess.Popen[str], int]:
     """A supervisor, and the id of the first process that it has started."""
     command = [sys.executable, "-c", SCRIPT, str(data_dir), procfile]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment})
     assert process.stdout is not None
     return process, int(process.stdout.readline().split()[1])
 
@@ -81,6 +82,16 @@ def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
     parent.terminate()
     parent.communicate(timeout=60)
     assert not is_alive(again)
+
+
+def test_another_program_of_python_has_the_packages_of_this_one(tmp_path: Path) -> None:
+    imports = "import celery, sys, pathlib; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read()"
+    parent, _child = start(tmp_path, f"other: python -u -c '{imports}' {tmp_path}/imported", PATH="/usr/bin:/bin")
+    try:
+        wait_until((tmp_path / "imported").exists)
+    finally:
+        parent.terminate()
+        parent.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("procfile", [SLEEPER, DEAF, LOADED])
