@@ -144,8 +144,8 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):
                 replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
-            ends = [reply.end if isinstance(reply.end, Completed) else None for reply in replies]
-            rows = list(zip(questions, ends[::2], ends[1::2], strict=True))
+            ends = ([reply.end if isinstance(reply.end, Completed) else None for reply in each] for each in replies)
+            rows = [(question, before, after) for question, (before, after) in zip(questions, ends, strict=True)]
         context = {**self.page_context(request, version), "active": active, "form": form, "rows": rows}
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
@@ -169,7 +169,10 @@ def _questions(user: Any, collection: Collection) -> list[str]:
     return found
 
 
-async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[Reply]:
-    """For each question a reply with each of the texts."""
-    asked = (reply_to(question, filters, instructions=text) for question in questions for text in texts)
-    return list(await asyncio.gather(*asked))
+async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
+    """For each question its replies with each of the texts, one after the other."""
+
+    async def ask_with_each(question: str) -> list[Reply]:
+        return [await reply_to(question, filters, instructions=text) for text in texts]
+
+    return list(await asyncio.gather(*map(ask_with_each, questions)))
