@@ -253,7 +253,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         except ValueError:
             sentence = _t("This must be an http or https address, without a name or a password in it.")
             raise forms.ValidationError(sentence) from None
-        if parts.netloc != urlsplit(settings.OPENAI_BASE_URL).netloc:
+        if not LanguageModel(base_url=address).is_of_settings:
             try:
                 resolve(parts.hostname, port)
             except RetrievalError as error:

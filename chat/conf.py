@@ -15,6 +15,7 @@ from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGener
 from chat.exceptions import GenerationFailed
 from chat.models import LanguageModel
 from retrieval.exceptions import ImproperModel
+from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.encryption import SecretUnreadable
 from retrieval.models.collection import groups_of, is_active, is_superuser
 
@@ -74,7 +75,7 @@ def generator(name: str = "") -> AnswerGenerator | None:
         raise GenerationFailed(f"There is no language model named {name}.")
     try:
         prices = Prices(row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
-        return _generator(row.name, row.base_url, row.api_key, row.model, row.context_tokens, prices)
+        return _generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise GenerationFailed(f"The API key of {name} cannot be read. {error}") from error
     except ImproperModel as error:
@@ -83,7 +84,7 @@ def generator(name: str = "") -> AnswerGenerator | None:
 
 @functools.lru_cache(maxsize=64)
 def _generator(
-    name: str, base_url: str, api_key: str, model: str, context_tokens: int, prices: Prices | None
+    name: str, endpoint: ChatEndpoint, context_tokens: int, prices: Prices | None
 ) -> OpenAICompatibleGenerator:
     """One a process while nothing of it changes: it remembers what its server does not take, and that it was away."""
     limits = AnswerLimits(
@@ -94,7 +95,7 @@ def _generator(
         prompt_tokens=settings.OPENAI_PROMPT_TOKENS,
     )
     may_refuse = settings.CHAT_MODEL_MAY_REFUSE
-    return OpenAICompatibleGenerator(base_url, api_key, model, limits, prices, name=name, may_refuse=may_refuse)
+    return OpenAICompatibleGenerator(endpoint, limits, prices, name=name, may_refuse=may_refuse)
 
 
 def _built_in() -> LanguageModel | None:

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+import httpcore2
 import httpx2
 from django.utils.http import parse_http_date_safe
 
@@ -20,8 +21,9 @@ from chat.answering.tool_calls import ASK_TABLES, CallPiece, read_pieces, storab
 from chat.exceptions import GenerationFailed
 from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
 from retrieval.infrastructure.chat_model import ChatEndpoint
-from retrieval.infrastructure.model_server import trusted_certificates, without_request
+from retrieval.infrastructure.model_server import Resolve, trusted_certificates, without_request
 from retrieval.infrastructure.tracing import span
+from retrieval.sources.protocol import AddressRefused, SourceUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -202,13 +204,33 @@ class Request:
     offers_tables: bool
 
 
+class _CheckedBackend(httpcore2.AnyIOBackend):
+    """Connects to the addresses that ``resolve`` gives, and to no others."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        failure: Exception | None = None
+        try:
+            addresses = await asyncio.to_thread(self._resolve, host, port)
+        except SourceUnavailable as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        for address in addresses:
+            try:
+                return await super().connect_tcp(address, port, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError(f"{host} has no address.")
+
+
 class CompletionClient:
     """``silence_seconds`` bounds the wait for each next sign. ``refused`` are parameters that the server did not take:
     it is not asked with them again."""
 
-    def __init__(self, endpoint: ChatEndpoint, model: str, silence_seconds: float) -> None:
+    def __init__(self, endpoint: ChatEndpoint, silence_seconds: float) -> None:
         self._endpoint = endpoint
-        self._model = model
+        self._model = endpoint.model
         self._silence_seconds = silence_seconds
         self.refused: frozenset[str] = frozenset()
         self._takes_tools = False
@@ -269,6 +291,8 @@ class CompletionClient:
                     raise GenerationFailed(str(error)) from error
                 yield Delta(finish_reason="length")
                 return
+            except AddressRefused as error:
+                raise GenerationFailed(str(error)) from error
             except httpx2.HTTPError as error:
                 if has_begun or attempt == ATTEMPTS:
                     raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
@@ -316,6 +340,9 @@ class CompletionClient:
     async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
         timeout = httpx2.Timeout(None, connect=min(10.0, self._silence_seconds))
         async with httpx2.AsyncClient(timeout=timeout, verify=trusted_certificates()) as client:
+            if self._endpoint.resolve is not None:
+                # Of the direct way only: where the environment names a proxy, that one connects.
+                client._transport._pool._network_backend = _CheckedBackend(self._endpoint.resolve)  # type: ignore[attr-defined]
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
                     raise Refused(response, await read_beginning(response), self._endpoint, body)

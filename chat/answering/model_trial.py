@@ -24,7 +24,6 @@ from chat.answering.prompts import RULES, estimated_tokens, quote_result
 from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed
 from chat.models import LanguageModel, ModelTrial
-from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.encryption import SecretUnreadable
 
 logger = logging.getLogger(__name__)
@@ -122,7 +121,7 @@ def try_model(model: LanguageModel) -> bool:
 def _client(model: LanguageModel) -> CompletionClient:
     """Raises: GenerationFailed when the model's key cannot be read."""
     try:
-        return CompletionClient(ChatEndpoint(model.base_url, model.api_key, model.model), model.model, TRIAL_SECONDS)
+        return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
         raise GenerationFailed(f"The API key of {model.name} cannot be read. {error}") from error
 

@@ -162,19 +162,17 @@ class OpenAICompatibleGenerator:
 
     def __init__(
         self,
-        base_url: str,
-        api_key: str,
-        model: str,
+        endpoint: ChatEndpoint,
         limits: AnswerLimits | None = None,
         prices: Prices | None = None,
         *,
         name: str = "",
         may_refuse: bool = False,
     ) -> None:
-        self.name = name or model
+        self.name = name or endpoint.model
         self.may_refuse = may_refuse
         self._limits = limits or AnswerLimits()
-        self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
+        self._client = CompletionClient(endpoint, self._limits.silence_seconds)
         self._prices = prices
 
     async def compose(

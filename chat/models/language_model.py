@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.encryption import decrypt, encrypt
+from retrieval.sources.network import resolve
 
 PURPOSE = "chat.language_models"
 
@@ -68,6 +72,19 @@ class LanguageModel(models.Model):
             super().save(*args, **kwargs)
             if self.is_default:
                 LanguageModel.objects.exclude(pk=self.pk).update(is_default=False)
+
+    @property
+    def endpoint(self) -> ChatEndpoint:
+        """Where it is asked: on any machine if OPENAI_BASE_URL names it, else on one that a source could have.
+
+        Raises: SecretUnreadable, ImproperModel.
+        """
+        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_of_settings else resolve)
+
+    @property
+    def is_of_settings(self) -> bool:
+        """Whether its server is that of OPENAI_BASE_URL."""
+        return urlsplit(self.base_url).netloc == urlsplit(settings.OPENAI_BASE_URL).netloc
 
     @property
     def api_key(self) -> str:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat import conf as chat_conf
 from chat.models import CollectionInstructions
+from chat.pages.rendering import answer_html
 from chat.types import Completed
 from evaluation import gates
 from evaluation.dashboard.gaps import unanswered
@@ -33,6 +34,7 @@ from retrieval.rights import filters_for, source_collections
 from retrieval.types import SearchFilters
 
 QUESTIONS = 3
+_Shown = dict[str, str]
 
 
 class PreviewForm(forms.Form):
@@ -123,10 +125,13 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Takes the version out of force, or back while it is being measured."""
+        """Takes the version out of force at once, unmeasured, or back while it is being measured."""
         version = self._version(request, pk)
-        version.is_active, version.requested_at = False, None
-        version.save(update_fields=["is_active", "requested_at"])
+        if version.is_active:
+            told = _t("%s is not in force any more: models follow no instructions. Nothing measured the change.")
+            messages.warning(request, told % version)
+        version.is_active, version.requested_at, version.outcome = False, None, ""
+        version.save(update_fields=["is_active", "requested_at", "outcome"])
         return HttpResponseRedirect(self._address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -138,14 +143,13 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         active = collection.instructions.filter(is_active=True).first()
         suggested = {f"question_{at}": text for at, text in enumerate(_questions(request.user, collection), 1)}
         form = PreviewForm(request.POST or None, initial=suggested)
-        rows: list[tuple[str, Completed | None, Completed | None]] = []
+        rows: list[tuple[str, list[_Shown | None]]] = []
         if chat_conf.language_models() and form.is_valid():
             questions = list(filter(None, form.cleaned_data.values()))
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):
                 replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
-            ends = ([reply.end if isinstance(reply.end, Completed) else None for reply in each] for each in replies)
-            rows = [(question, before, after) for question, (before, after) in zip(questions, ends, strict=True)]
+            rows = [(question, list(map(_shown, each))) for question, each in zip(questions, replies, strict=True)]
         context = {**self.page_context(request, version), "active": active, "form": form, "rows": rows}
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
@@ -167,6 +171,12 @@ def _questions(user: Any, collection: Collection) -> list[str]:
     if not found:
         found = [gap.question for gap in unanswered(scope(collection=collection, viewer=user))[0][:QUESTIONS]]
     return found
+
+
+def _shown(reply: Reply) -> _Shown | None:
+    """None where there is no answer."""
+    end = reply.end
+    return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:

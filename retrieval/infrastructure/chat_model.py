@@ -19,7 +19,7 @@ import httpx2
 
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, without_request
+from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, Resolve, without_request
 from retrieval.text.sentences import split_sentences
 
 # Where a language model is reached over OpenAI's chat-completions protocol, and what may be said of its refusals.
@@ -29,11 +29,15 @@ QUOTED_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A model on a server. Raises: ImproperModel for an address, a key or a name that no request can be made of."""
+    """A model on a server. ``resolve`` gives the addresses that may be connected to; None: any.
+
+    Raises: ImproperModel for an address, a key or a name that no request can be made of.
+    """
 
     base_url: str
     api_key: str = field(repr=False)
     model: str
+    resolve: Resolve | None = None
 
     def __post_init__(self) -> None:
         if self.url.scheme not in {"http", "https"} or not self.url.host:

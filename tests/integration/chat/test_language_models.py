@@ -48,8 +48,9 @@ def small(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServe
 
 
 @pytest.fixture
-def large(small: ModelServer) -> Iterator[ModelServer]:
+def large(small: ModelServer, settings: Any) -> Iterator[ModelServer]:
     """A server beside it; :func:`add` makes a model of it."""
+    settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
     with model_server() as server:
         server.pieces = ["Glycol may be carried by the pump [1]."]
         server.usage = {"prompt_tokens": 1000, "completion_tokens": 100}
@@ -242,6 +243,21 @@ def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(
     admin_client.post(address, {**values, "api_key": "", "base_url": "http://127.0.0.1:9/v1"})
     row.refresh_from_db()
     assert (row.base_url, row.api_key) == ("http://127.0.0.1:9/v1", "")
+
+
+def test_an_address_is_checked_again_when_it_is_connected_to(
+    admin_client: Client, library: Collection, large: ModelServer, settings: Any
+) -> None:
+    """A name may mean another machine by then."""
+    row = add(large)
+    assert ask(model="large").generator == "large"
+    settings.SOURCE_PRIVATE_HOSTS = []
+    answer = ask(model="large", anew=True)
+    assert (answer.generator, len(large.requests)) == ("extractive", 1)
+    assert answer.notice
+    tested = admin_client.post(f"/admin/chat/languagemodel/{row.pk}/test/").content.decode()
+    assert "127.0.0.1 is inside this site&#x27;s own network" in tested
+    assert len(large.requests) == 1
 
 
 def facts(page: str) -> list[str]:

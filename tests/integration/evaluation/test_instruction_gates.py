@@ -31,12 +31,12 @@ PAGE = "/admin/chat/collectioninstructions/"
 class Obedient(list[str]):
     """What the model says: it does what pirates ask, and says what the sources say else."""
 
-    def __init__(self, model: ModelServer) -> None:
+    def __init__(self, model: ModelServer, good: str = GOOD) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._good = model, good
 
     def __iter__(self) -> Iterator[str]:
-        return iter([BAD if "pirate" in told(self._model) else GOOD])
+        return iter([BAD if "pirate" in told(self._model) else self._good])
 
 
 def told(model: ModelServer) -> str:
@@ -207,13 +207,18 @@ def test_a_curator_writes_tries_and_activates_a_version(
     assert version.text == "Talk as a pirate."
     preview = curator.get(f"{address}/preview/").content.decode()
     assert PUMP in preview
+    model.pieces = Obedient(model, good="It weighs **3450 grams** [1].")
     shown = curator.post(f"{address}/preview/", {"question_1": PUMP, "question_2": ""}).content.decode()
-    assert shown.count("<p>" + GOOD) == shown.count("<p>" + BAD) == 1
+    assert shown.count("<p>It weighs <strong>3450 grams</strong>") == shown.count("<p>" + BAD) == 1
     assert not Answer.objects.exists()
     page = curator.post(f"{address}/activate/", follow=True).content.decode()
     assert "is being measured, and put in force unless its answers are worse" in page
     page = curator.post(f"{address}/withdraw/", follow=True).content.decode()
-    assert 'value="Activate"' in page or ">Activate<" in page
+    assert ">Activate<" in page
+    version.activate()
+    assert "Withdraw takes effect at once and is not measured" in curator.get(f"{address}/change/").content.decode()
+    page = curator.post(f"{address}/withdraw/", follow=True).content.decode()
+    assert "is not in force any more: models follow no instructions. Nothing measured the change." in page
     assert "Talk as a pirate." in curator.get(f"{PAGE}add/?from={version.pk}").content.decode()
 
 

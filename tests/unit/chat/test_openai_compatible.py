@@ -16,6 +16,7 @@ from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.types import AnswerDraft, ContextSource, Usage
 from retrieval.exceptions import ImproperModel
+from retrieval.infrastructure.chat_model import ChatEndpoint
 from tests.support.contexts import source
 from tests.support.model_server import ModelServer, model_server
 from tests.support.traces import example_draft
@@ -36,7 +37,8 @@ def sources() -> list[ContextSource]:
 
 
 def generator(server: ModelServer, prices: Prices | None = None, **limits: float) -> OpenAICompatibleGenerator:
-    return OpenAICompatibleGenerator(server.url, SECRET, "tiny", AnswerLimits(**limits), prices)  # type: ignore[arg-type]
+    endpoint = ChatEndpoint(server.url, SECRET, "tiny")
+    return OpenAICompatibleGenerator(endpoint, AnswerLimits(**limits), prices)  # type: ignore[arg-type]
 
 
 def draft_of(sources: Sequence[ContextSource]) -> AnswerDraft:
@@ -128,7 +130,9 @@ async def test_silence_ends_in_time(server: ModelServer, sources: list[ContextSo
 
 
 async def test_nobody_there(sources: list[ContextSource], server: ModelServer) -> None:
-    away = OpenAICompatibleGenerator("http://127.0.0.1:9/v1", "", "tiny", AnswerLimits(silence_seconds=1.0))
+    away = OpenAICompatibleGenerator(
+        ChatEndpoint("http://127.0.0.1:9/v1", "", "tiny"), AnswerLimits(silence_seconds=1.0)
+    )
     with pytest.raises(GenerationFailed, match="line to the model broke"):
         [piece async for piece in away.compose(draft_of(sources), ())]
 
@@ -151,7 +155,7 @@ async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[Co
 )
 def test_an_endpoint_that_cannot_be_asked_is_told(base_url: str, key: str, model: str) -> None:
     with pytest.raises(ImproperModel):
-        OpenAICompatibleGenerator(base_url, key, model)
+        ChatEndpoint(base_url, key, model)
 
 
 async def test_a_pause_that_the_server_asks_for_is_kept(server: ModelServer, sources: list[ContextSource]) -> None:

@@ -38,7 +38,7 @@ def judge(url: str) -> object:
 
 def write(url: str) -> object:
     async def first() -> object:
-        client = CompletionClient(ChatEndpoint(url, "", "tiny"), "tiny", silence_seconds=60)
+        client = CompletionClient(ChatEndpoint(url, "", "tiny"), silence_seconds=60)
         request = Request([], time.monotonic() + SECONDS, 10, offers_tables=False)
         return await anext(client.deltas(request))
 
