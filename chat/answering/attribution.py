@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.answering.citations import MARKER, blank_code, cited_sentences, find_code
+from chat.answering.citations import (
+    MARKER,
+    blank_code,
+    cited_sentences,
+    find_code,
+    find_undecided,
+    keep_known_markers,
+)
 from chat.answering.support import Statement, SupportScorer, declines, extract_assertion
 from chat.answering.verification import evidence_of, is_foreign
 from chat.answering.words import numbers_asserted, stems
@@ -85,6 +92,7 @@ class Attributor:
         self._sources.sort(key=lambda source: (source.marker not in self._prompted, source.marker))
         self._passages = [evidence_of(source) for source in self._sources]
         self._scorer = SupportScorer(self._passages)
+        self.markers = [source.marker for source in self._sources]
 
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
         """The markers of the sources that support a sentence; empty for none. ``own`` are those that the model wrote
@@ -93,7 +101,7 @@ class Attributor:
             return ()
         if extract_assertion(sentence) is None:
             return self._find_holder(sentence)
-        markers = [source.marker for source in self._sources]
+        markers = self.markers
         measured = self._scorer.score_each([(sentence, marker) for marker in markers])
         supports = {marker: found.support for marker, found in zip(markers, measured, strict=True) if found}
         supporting = {marker for marker, found in zip(markers, measured, strict=True) if found and found.supported}
@@ -143,8 +151,9 @@ class Attributor:
 class AttributionStream:
     """Passes streamed text on with the markers that an :class:`Attributor` finds, behind each sentence that is whole.
 
-    A right marker of the model's own stays where it stands. An answer that only says that the sources do not answer is
-    held back, and ``gives_up`` is true at its end.
+    A right marker of the model's own stays where it stands, in whatever form it is written: split over two pieces,
+    several in one bracket. What may become a marker or code is held back. So is an answer that only says that the
+    sources do not answer; ``gives_up`` is true at its end.
     """
 
     def __init__(self, attributor: Attributor) -> None:
@@ -174,11 +183,14 @@ class AttributionStream:
         if self._unread * LOOKS_AGAIN < len(self._open):
             return ""
         self._unread = 0
-        if not self._passed_on and (leading := _LEADING.match(self._open)):
+        undecided = find_undecided(self._open)
+        sure, rest = keep_known_markers(self._open[:undecided], self._attributor.markers), self._open[undecided:]
+        if not self._passed_on and (leading := _LEADING.match(sure)):
             # A marker before its sentence: nothing is shown in front of it.
             self._leading += [int(number) for number in MARKER.findall(leading[1])]
-            self._open = self._open[: leading.start(1)] + self._open[leading.end() :]
-        begin = _begin_of_last(self._open)
+            sure = sure[: leading.start(1)] + sure[leading.end() :]
+        self._open = sure + rest
+        begin = _begin_of_last(sure)
         finished = self._finish(begin) if begin else ""
         if cycle := _find_cycle(self._open):
             # What was passed on stays, and one turn of it.
@@ -186,8 +198,9 @@ class AttributionStream:
             raise LoopingAnswer(finished)
         if len(self._open) > LONGEST_OPEN:
             return self._release(finished + self._give_up_on_open())
-        first_group = next((match.start() for match in _GROUP.finditer(blank_code(self._open))), len(self._open))
-        showable = len(_without_open_tail(self._open[:first_group]))
+        sure = self._open[: len(self._open) - len(rest)]
+        first_group = next((match.start() for match in _GROUP.finditer(blank_code(sure))), len(sure))
+        showable = len(_without_open_tail(sure[:first_group]))
         going_on = self._open[self._passed_on : max(self._passed_on, showable)]
         self._passed_on = max(self._passed_on, showable)
         return self._release(finished + going_on)
@@ -212,7 +225,7 @@ class AttributionStream:
 
     def _finish(self, upto: int) -> str:
         """The rest of ``_open[:upto]``, which is whole, with its markers."""
-        part, self._open = self._open[:upto], self._open[upto:]
+        part, self._open = keep_known_markers(self._open[:upto], self._attributor.markers), self._open[upto:]
         pieces: list[str] = []
         at = 0
         blocks = [(code.start, code.end) for code in find_code(part) if code.fence]

@@ -17,7 +17,7 @@ from retrieval.text.sentences import split_sentences
 
 # Where the code is in an answer's Markdown: between fences, and between backticks.
 #
-# Brackets in code are no markers. Of an answer that is still being written, only what is certain counts as code.
+# Brackets in code are no markers.
 
 # Where a paragraph, a list item or a table row ends.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
@@ -33,10 +33,8 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
-_TICKS = re.compile(r"`+")
-# A line that may become a fence, and backticks or tildes that may become more of them.
-_UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|(?<![`~])[`~]++\Z", re.MULTILINE)
-_NO_WORDS = re.compile(r"[\s>*+•.)\d-]*")
+# A line that may become a fence, and what may become a marker.
+_UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|[\[⟦][\s\w^,;]{{0,60}}+\Z", re.MULTILINE)
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -86,39 +84,13 @@ def blank(text: str) -> str:
     return _NOT_A_NEWLINE.sub(" ", text)
 
 
-def settled(text: str) -> int:
-    """The length of the beginning of a text in which it is certain what is code, whatever follows.
-
-    Of a block whose end has not come, that is all but its last line.
-    """
-    return _settled(text)[0]
-
-
-def context(text: str) -> str:
-    """A short text after which code is recognised as it is after the whole ``text``."""
-    upto, block = _settled(text)
-    if block is not None:
-        begin = text.rfind("\n", 0, block.start) + 1
-        return text[begin : min(upto, text.find("\n", begin) + 1)] + text[upto:]
-    line = text[text.rfind("\n", 0, upto) + 1 : upto]
-    # Once a line has begun with words, no fence can begin in it.
-    return (line if _NO_WORDS.fullmatch(line) else ".") + text[upto:]
-
-
-def _settled(text: str) -> tuple[int, Code | None]:
-    """As :func:`settled`, and the block that is still open there."""
-    undecided = _UNDECIDED.search(text)
-    text = text[: undecided.start()] if undecided else text
-    codes = find_code(text)
-    if codes and codes[-1].is_open:
-        return text.rfind("\n") + 1, codes[-1]
+def find_undecided(text: str) -> int:
+    """Where in a text that is still being written begins what may yet become code or a marker; its length where nothing
+    does."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
-    for ticks in _TICKS.finditer(text, last_end):
-        if len(text) <= ticks.end() + _LONGEST_INLINE and not any(
-            code.start <= ticks.start() < code.end for code in codes
-        ):
-            return ticks.start(), None
-    return len(text), None
+    ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
+    undecided = _UNDECIDED.search(text)
+    return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
 
 # No source has the number 0: what counts from there is somebody's code.
@@ -136,11 +108,6 @@ _RULE = r"[ \t]*+\|(?=[ \t:|]*+-)[ \t:|-]*+$"
 _TABLE_HEAD = re.compile(rf"^[ \t]*+\|.*$(?=\n{_RULE})", re.MULTILINE)
 _TABLE_RULE = re.compile(rf"^{_RULE}", re.MULTILINE)
 _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
-# The longest text that may still become a marker: "[source 12, source 13, ..." is given up after this many characters.
-_LONGEST_GROUP = 60
-# A stream that holds back or remembers more characters than these looks at them only now and then.
-_READ_EACH_TIME = 1000
-_OPEN_GROUP = re.compile(r"\[[\s\w^,;]*+\Z")
 
 
 def quoted(text: str) -> str:
@@ -162,51 +129,6 @@ def quote_for_answer(text: str) -> str:
 def remove_markers(text: str) -> str:
     """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
     return _outside_code(text, lambda prose: MARKER.sub("", prose))
-
-
-class MarkerStream:
-    """Passes streamed text on as :func:`keep_known_markers` does with the whole, however it is cut.
-
-    What may become a marker or code is held back: brackets that are open, backticks until their like comes or the
-    paragraph ends, and the last line of a block of code. Of what is held for long, a twentieth more has to come before
-    it is looked at again, so that the work stays proportional to the text.
-    """
-
-    def __init__(self, known: Collection[int]) -> None:
-        self._known = known
-        self._before = ""
-        self._held = ""
-        self._waiting: list[str] = []
-        self._waiting_characters = 0
-
-    def feed(self, piece: str) -> str:
-        """What can be shown after this piece; may be empty."""
-        self._waiting.append(piece)
-        self._waiting_characters += len(piece)
-        known_characters = len(self._before) + len(self._held)
-        if known_characters > _READ_EACH_TIME and self._waiting_characters * 20 < known_characters:
-            return ""
-        text = self._text()
-        cut = settled(text)
-        if cut == len(text):
-            group = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
-            cut = len(text[: group.start() if group else len(text)].rstrip(" \t"))
-        return self._show(text, max(cut, len(self._before)))
-
-    def close(self) -> str:
-        """What was held back, at the end of the stream."""
-        text = self._text()
-        return self._show(text, len(text))
-
-    def _text(self) -> str:
-        text = "".join([self._before, self._held, *self._waiting])
-        self._waiting, self._waiting_characters = [], 0
-        return text
-
-    def _show(self, text: str, upto: int) -> str:
-        begin = len(self._before)
-        self._before, self._held = context(text[:upto]), text[upto:]
-        return keep_known_markers(text, self._known, begin, upto)
 
 
 def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:

@@ -1,16 +1,15 @@
-"""What a model writes, as it may be stored and shown: without copied marks and without invented links. PURE."""
+"""What a model writes, as it may be stored and shown: without the site's rules and without invented links. PURE."""
 
 from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from chat.answering.attribution import AttributionStream, Attributor
-from chat.answering.citations import MarkerStream
-from chat.answering.prompts import DisclosureStream
 from chat.answering.tool_calls import FUNCTION
 from chat.exceptions import AnswerWithheld
 
@@ -301,9 +300,17 @@ def _broken(address: str) -> str:
     return re.sub(r"\](?=[(\[:])", "] ", broken)
 
 
+# So many letters and digits of the rules in a row, about eight words, are a repetition of them.
+LONGEST_SHARED = 40
+
+
 class OutputStream:
     """Passes a model's text on: with the markers that the site finds for its sentences, and with links alone whose
-    addresses stand in the sources that the model was given. ``sources`` are all that were found."""
+    addresses stand in the sources that the model was given. ``sources`` are all that were found.
+
+    A text that repeats the rules of the prompt, or names the site's function, is withheld, unless the same stands in a
+    source or in the conversation. Of texts and rules, letters and digits alone are compared.
+    """
 
     def __init__(
         self,
@@ -313,17 +320,18 @@ class OutputStream:
         history: Sequence[Turn],
         encode: Callable[[Sequence[str]], np.ndarray],
     ) -> None:
-        conversation = [question, *(text for turn in history for text in (turn.question, turn.answer))]
         prompted = [source for source in sources if source.marker in prompt.markers]
-        # The steps look into these two at each piece: what the model is given later on is added to them.
-        self._markers = {source.marker for source in sources}
-        self._addresses = set(known_addresses(prompted))
         texts = [source.block.content for source in prompted]
-        self._hides_function = not any(FUNCTION in text for text in [*texts, *conversation])
-        self._last = ""
-        self._disclosure = DisclosureStream(prompt.secrets, [*texts, *conversation])
+        said = [question, *(text for turn in history for text in (turn.question, turn.answer))]
+        self._known = "\n".join([*texts, *said])
+        self._known_letters = _letters(self._known)
+        rules = _letters(prompt.rules)
+        self._rules = {rules[at : at + LONGEST_SHARED] for at in range(len(rules) - LONGEST_SHARED + 1)}
+        self._last = self._last_letters = ""
+        # The links are compared with it at each piece: what the model is given later on is added.
+        self._addresses = set(known_addresses(prompted))
+        self._links = LinkStream(self._addresses, texts)
         self._attribution = AttributionStream(Attributor(sources, prompt.markers, encode))
-        self._filters = (self._disclosure, MarkerStream(self._markers), LinkStream(self._addresses, texts))
 
     @property
     def gives_up(self) -> bool:
@@ -332,27 +340,36 @@ class OutputStream:
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
         """From now on, the text may name these sources too, and repeat what stands in them."""
-        self._markers |= {source.marker for source in sources}
         self._addresses |= set(known_addresses(sources))
-        self._disclosure.allow([source.block.content for source in sources])
+        self._known += "\n".join(source.block.content for source in sources)
+        self._known_letters = _letters(self._known)
         self._attribution.admit(sources)
 
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty. Raises: AnswerWithheld, LoopingAnswer."""
-        self._last = self._last[-len(FUNCTION) :] + piece
-        if self._hides_function and FUNCTION in self._last:
-            raise AnswerWithheld("function")
-        for step in self._filters:
-            piece = step.feed(piece)
-        return self._attribution.feed(piece) if piece else ""
+        self._refuse_secrets(piece)
+        return self._attribution.feed(self._links.feed(piece))
 
     def close(self, *, is_cut: bool = False) -> str:
-        """What was held back, at the end of the stream. Raises: AnswerWithheld, LoopingAnswer."""
-        rest = ""
-        for step in self._filters:
-            rest = step.feed(rest) + step.close()
-        return self._attribution.feed(rest) + self._attribution.close(is_cut=is_cut)
+        """What was held back, at the end of the stream. Raises: LoopingAnswer."""
+        return self._attribution.feed(self._links.close()) + self._attribution.close(is_cut=is_cut)
+
+    def _refuse_secrets(self, piece: str) -> None:
+        self._last = self._last[-len(FUNCTION) :] + piece
+        if FUNCTION in self._last and FUNCTION not in self._known:
+            raise AnswerWithheld("function")
+        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _letters(piece)
+        for at in range(len(self._last_letters) - LONGEST_SHARED + 1):
+            shared = self._last_letters[at : at + LONGEST_SHARED]
+            if shared in self._rules and shared not in self._known_letters:
+                raise AnswerWithheld("prompt")
 
     def stop(self) -> str:
         """What was held back of a sentence, where the stream ends before its end."""
         return self._attribution.close()
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of the text, small and without accents."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return "".join(filter(str.isalnum, plain.casefold()))

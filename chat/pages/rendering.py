@@ -19,7 +19,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.answering.citations import MARKER, blank_code, context, settled
+from chat.answering.citations import MARKER, blank_code, find_undecided
 from chat.answering.filtered_stream import canonical
 from chat.answering.passage import GOES_ON
 from chat.pages.cards import Cited, record_paragraphs
@@ -195,7 +195,7 @@ _SIGN = (
     '<span class="doubt" tabindex="0" role="note" data-doubt-sign="{number}" data-title="{title}"'
     ' data-reason="{reason}" aria-label="{title} {reason}">?</span>'
 )
-LARGEST_OPEN_CHARACTERS = 3000
+LARGEST_CHARACTERS = 4000
 
 
 def answer_html(
@@ -268,12 +268,12 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
     """A piece of the line that is being written: escaped, its markers links to the sources beside it.
 
     Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up. ``before``
-    is what stands in front of the piece, as far as it tells whether brackets stand in code (code_spans.context).
+    is what stands in front of the piece: it tells whether brackets stand in code.
     """
     whole = before + text
     html = []
     position = len(before)
-    for match in MARKER.finditer(blank_code(whole), position, settled(whole)):
+    for match in MARKER.finditer(blank_code(whole), position, find_undecided(whole)):
         marker = int(match.group(1))
         if marker not in markers:
             continue
@@ -299,63 +299,41 @@ def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 
 
 class StreamedMarkdown:
-    """Renders an answer while it grows: finished blocks once, the open block at line ends, the last line as text.
+    """Renders an answer while it grows: what has whole lines as Markdown, the last line as text.
 
-    The work and the bytes stay proportional to the answer, because a long open block is rendered again only when it has
-    grown by a twentieth. Each piece takes a bounded time, in which no other stream goes on: from a block on that is
-    longer than ``LARGEST_OPEN_CHARACTERS`` the answer is shown as text until it is complete.
+    The work and the bytes stay proportional to the answer, because it is rendered again only when it has grown by a
+    tenth. Each piece takes a bounded time, in which no other stream goes on: an answer that is longer than
+    ``LARGEST_CHARACTERS`` goes on as text until it is complete.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
         self._answer_id = answer_id
         self._titles = titles
-        self._open = ""
-        self._tail = ""
-        # What tells where code is: in front of the next piece, and at the beginning of the last line.
-        self._before = self._before_line = ""
-        self._is_text = False
+        self._text = ""
+        self._rendered_characters = 0
 
     def feed(self, text: str) -> Lines | SafeString:
-        """What to show for this piece: text to append, or lines that replace what was appended."""
-        before = self._before
-        self._before = context(before + text)
-        self._is_text = self._is_text or len(self._open) + len(self._tail) + len(text) > LARGEST_OPEN_CHARACTERS
-        if self._is_text:
-            return streamed_html(text, self._answer_id, self._titles, before)
-        if "\n" in text:
-            self._before_line = context(before + text[: text.rfind("\n") + 1])
-        self._tail += text
-        complete, newline, rest = self._tail.rpartition("\n")
+        """What to show for this piece: text to append, or lines that replace all that was shown."""
+        before, self._text = self._text, self._text + text
+        if len(self._text) > LARGEST_CHARACTERS:
+            return mark_safe(escape(_remove_signs(text)))  # noqa: S308
+        lines = self._text[: self._text.rfind("\n") + 1]
         # Code over two lines is none to Markdown until its end has come.
-        is_within_code = settled(self._before_line) < len(self._before_line)
-        if not newline or is_within_code or len(complete) * 20 < len(self._open):
+        is_within_code = find_undecided(lines) < len(lines)
+        if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return streamed_html(text, self._answer_id, self._titles, before)
-        self._open += complete + newline
-        self._tail = rest
-        finished, open_ = self._render_open()
-        return Lines(finished, open_, streamed_html(rest, self._answer_id, self._titles, self._before_line))
-
-    def _render_open(self) -> tuple[SafeString, SafeString]:
-        """The blocks that are finished now, and the last one, which alone stays open."""
+        self._rendered_characters = len(lines)
         env = {
             "markers": self._titles,
             "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
         }
-        tokens = MARKDOWN.parse(self._open, env)
-        blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
-        split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
-        self._open = "\n".join(self._open.split("\n")[line:])
-        finished, open_ = (
-            mark_safe(MARKDOWN.renderer.render(part, MARKDOWN.options, env))  # noqa: S308
-            for part in (tokens[:split], tokens[split:])
-        )
-        return finished, open_
+        html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
+        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines))
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Blocks that will not change any more, the block that still grows, and the line that is being written."""
+    """The whole lines of an answer, and the one that is being written."""
 
-    finished: SafeString
-    open: SafeString
+    whole: SafeString
     tail: SafeString

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.injection import is_instructed
 from chat.models import Answer, Citation
 from chat.types import read_trace
 from retrieval.dataclass_json import to_json
+from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
     from chat.types import AnswerDraft, Approval, Completed, ContextSource, NearPlace, VerifiedCitation
@@ -96,8 +97,15 @@ def source(found: ContextSource) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "score": block.score,
-        "instructions": is_instructed(block),
+        "instructions": _is_instructed(block.content),
     }
+
+
+# An answer asks for those of its sources several times.
+@functools.lru_cache(maxsize=256)
+def _is_instructed(content: str) -> bool:
+    """Whether the text has sentences that instruct a language model, which the prompt leaves out."""
+    return bool(find_instructions(content))
 
 
 def document(passage: Passage) -> dict[str, Any]:

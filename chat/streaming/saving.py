@@ -6,7 +6,7 @@ Answers that no process writes any more are closed here too, and the events of o
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,6 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answering.injection import is_instructed
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
@@ -83,7 +82,7 @@ def save(run: Run) -> StreamedEvent:
         citations: list[Citation] = []
         if draft is not None:
             payloads.fill_in_search(answer, draft)
-            answer.trace = _explained(draft)
+            answer.trace = _explained(draft, answer.sources)
         match outcome:
             case Failed():
                 answer.status = Answer.Status.FAILED
@@ -163,8 +162,8 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(draft: AnswerDraft) -> dict[str, Any]:
-    instructed = tuple(source.marker for source in draft.sources if is_instructed(source.block))
+def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    instructed = tuple(source["marker"] for source in sources if source["instructions"])
     INSTRUCTED_SOURCES.inc(len(instructed))
     trace = AnswerTrace(
         **fields_of(draft.trace),

@@ -26,8 +26,7 @@ from django.utils.translation import gettext as _
 from chat import budgets, conf
 from chat.answering import pipeline
 from chat.answering.approved_answers import split_text
-from chat.answering.injection import find_instruction
-from chat.answering.threads import in_database, in_thread
+from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import turns_before
 from chat.metrics import ABANDONED, OUT_OF_TIME, QUEUE_SECONDS
@@ -176,14 +175,11 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
-    is_instruction = bool(await in_thread(find_instruction)(answer.question))
-    if not is_instruction:
-        run.cache_key, earlier = await in_database(_look_up)(run, writer)
-        if earlier is not None:
-            yield earlier
-            return
-    # What costs next to nothing waits for nobody.
-    async with contextlib.nullcontext() if is_instruction else _turn(run):
+    run.cache_key, earlier = await in_database(_look_up)(run, writer)
+    if earlier is not None:
+        yield earlier
+        return
+    async with _turn(run):
         without_model = ""
         if not await in_database(budgets.may_use_model)(answer.conversation.owner):
             without_model = _(

@@ -37,9 +37,6 @@ RECORD = Path(__file__).with_name("linear_patterns.txt")
 COMPOSED: dict[str, tuple[str, ...]] = {
     "evaluation/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
     "chat/answering/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
-    "chat/answering/injection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
-        "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
-    ),
     "retrieval/documents/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
     "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
         r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
@@ -48,7 +45,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 }
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
-    "chat/answering/injection.py: re.compile(pattern, flags)",
+    "chat/answering/injection.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/search/classification.py: re.compile('|'.join(alternatives))",

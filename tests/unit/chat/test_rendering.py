@@ -237,7 +237,7 @@ def test_an_address_that_no_cited_source_holds_is_text(text: str) -> None:
     stream = StreamedMarkdown("abc", {})
     shown = stream.feed(f"{text}\n\n[a](https://good.example/a)\n\n\n")
     assert isinstance(shown, Lines)
-    assert "href" not in shown.finished + shown.open + shown.tail
+    assert "href" not in shown.whole + shown.tail
 
 
 def test_an_address_of_a_cited_source_is_a_link() -> None:
@@ -271,14 +271,10 @@ def test_brackets_in_code_never_flash_up_as_links(text: str, size: int) -> None:
     # Markers come whole.
     pieces = [match.group() for match in re.finditer(rf"(?s)(?:\[1\]|.){{1,{size}}}", text)]
     pieces = ["Before.\n\n", *pieces]
-    shown = tail = ""
+    html = ""
     for piece in pieces:
         more = stream.feed(piece)
-        if isinstance(more, Lines):
-            shown, tail = shown + more.finished, more.open + more.tail
-        else:
-            tail += more
-        html = shown + tail
+        html = more.whole + more.tail if isinstance(more, Lines) else html + more
         assert all(not before.endswith("row") for before in html.split("<sup")[:-1])
     assert len(links(html)) == 1
 
@@ -311,16 +307,13 @@ Done <b>now</b> [2].
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_a_streamed_answer_ends_as_the_whole_one_would(size: int) -> None:
     stream = StreamedMarkdown("abc", {1: "One", 2: "Two"})
-    finished = shown_open = tail = ""
+    html = ""
     for at in range(0, len(ANSWER), size):
         shown = stream.feed(ANSWER[at : at + size])
-        if isinstance(shown, Lines):
-            finished, shown_open, tail = finished + shown.finished, shown.open, shown.tail
-        else:
-            tail += shown
+        html = shown.whole + shown.tail if isinstance(shown, Lines) else html + shown
     words = Elements(answer_html(ANSWER, [cited(1), cited(2)])).text
-    assert Elements(finished + shown_open + tail).text.split() == words.split()
-    assert "<b>" not in finished + shown_open + tail
+    assert Elements(html).text.split() == words.split()
+    assert "<b>" not in html
 
 
 def test_a_long_block_costs_no_more_than_its_length_times_a_constant() -> None:
@@ -329,7 +322,7 @@ def test_a_long_block_costs_no_more_than_its_length_times_a_constant() -> None:
     sent = 0
     for line in text.splitlines(keepends=True):
         shown = stream.feed(line)
-        sent += len(shown.finished + shown.open + shown.tail) if isinstance(shown, Lines) else len(shown)
+        sent += len(shown.whole + shown.tail) if isinstance(shown, Lines) else len(shown)
     assert sent < 40 * len(text)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from chat.answering.attribution import AttributionStream, Attributor, LoopingAnswer
-from chat.answering.citations import MarkerStream
 from chat.answering.verification import verify
 from chat.types import ContextSource
 from tests.support.contexts import source
@@ -27,9 +26,9 @@ def sources() -> list[ContextSource]:
 
 
 def attributed(text: str, cut: int = 4) -> tuple[str, bool]:
-    markers, stream = MarkerStream({1, 2}), AttributionStream(Attributor(sources(), {1, 2}, encode))
-    shown = "".join(stream.feed(markers.feed(text[at : at + cut])) for at in range(0, len(text), cut))
-    return shown + stream.feed(markers.close()) + stream.close(), stream.gives_up
+    stream = AttributionStream(Attributor(sources(), {1, 2}, encode))
+    shown = "".join(stream.feed(text[at : at + cut]) for at in range(0, len(text), cut))
+    return shown + stream.close(), stream.gives_up
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 11, 1000])
@@ -44,6 +43,11 @@ def attributed(text: str, cut: int = 4) -> tuple[str, bool]:
         ("According to [2], the pump weighs 3450 grams.", "According to [1], the pump weighs 3450 grams."),
         ("[2] The pump weighs 3450 grams.", "The pump weighs 3450 grams. [1]"),
         ("The pump weighs 3450 grams (SOURCE [2]).", "The pump weighs 3450 grams [1]."),
+        ("The pump weighs 3450 grams [1, 2]. It hums.", "The pump weighs 3450 grams [1]. It hums. [1]"),
+        ("The pump weighs 3450 grams [source 1][9]. It hums [^1].", "The pump weighs 3450 grams [1]. It hums [1]."),
+        # Numbers in brackets of code are none; those that the prompt wrote otherwise are put right.
+        ("The pump hums at night, a[0] `b[2]` `c⟦2⟧` d⟦2⟧ [1].", "The pump hums at night, a[0] `b[2]` `c[2]` d⟦2⟧."),
+        ("The pump weighs 3450 grams ` [1]. It hums.", "The pump weighs 3450 grams ` [1]. It hums. [1]"),
         # What no source says has none.
         ("The pump weighs 900 grams [1]. It hums at night.", "The pump weighs 900 grams. It hums at night. [1]"),
         (

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chat.answering.citations import (
-    MarkerStream,
     cited_sentences,
     cited_statements,
     find_markers,
@@ -38,55 +35,6 @@ from chat.answering.citations import (
 )
 def test_only_known_markers_stay(text: str, kept: str) -> None:
     assert keep_known_markers(text, {1, 2}) == kept
-
-
-@given(st.text(alphabet="ab [],;120 source^\n`~-⟦⟧", max_size=60), st.data())
-def test_a_stream_says_the_same_as_the_whole_however_it_is_cut(text: str, data: st.DataObject) -> None:
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    stream = MarkerStream({1, 2})
-    shown = [stream.feed(piece) for piece in pieces] + [stream.close()]
-    assert "".join(shown) == keep_known_markers(text, {1, 2})
-    assert all(marker.number in {1, 2} for marker in find_markers("".join(shown)))
-
-
-def test_a_marker_is_never_split() -> None:
-    stream = MarkerStream({12})
-    assert [stream.feed(piece) for piece in ("Ten bar ", "[", "1", "2", "]. Then")] == [
-        "Ten bar",
-        "",
-        "",
-        "",
-        " [12]. Then",
-    ]
-
-
-def test_an_open_bracket_is_not_held_for_ever() -> None:
-    stream = MarkerStream({1})
-    text = "see [" + "x" * 200
-    assert stream.feed(text) + stream.close() == text
-
-
-def test_code_is_held_back_until_it_is_known_to_be_code() -> None:
-    stream = MarkerStream({1})
-    pieces = ["Use `val", "ues[9]", "` [", "1]\n", "``", "`sh\nru", "n[9]\n", "```\nThen", " go [9]."]
-    assert [stream.feed(piece) for piece in pieces] == [
-        "Use ",
-        "",
-        "`values[9]`",
-        " [1]\n",
-        "",
-        "```sh\n",
-        "run[9]\n",
-        "```\nThen",
-        " go.",
-    ]
-    assert stream.close() == ""
-
-
-def test_a_stray_backtick_holds_back_no_more_than_its_paragraph() -> None:
-    stream = MarkerStream({1})
-    assert stream.feed("A stray ` here [9].\n\nNext [1] ") == "A stray ` here.\n\nNext [1]"
 
 
 def test_a_documents_own_numbers_are_written_otherwise() -> None:
