@@ -264,11 +264,3 @@ def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
         GreaterThanOrEqual(day, Value(first.isoformat())),
         LessThanOrEqual(day, Value(last.isoformat())),
     )
-
-
-def some_await_vectors(filters: SearchFilters) -> bool:
-    """Whether documents that the filters let through were loaded in bulk, and are found by their words alone so far."""
-    awaiting = Document.objects.filter(
-        seen_by(filters.readers), collection__in=filters.collections, awaits_vectors=True
-    )
-    return awaiting.exists()

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import multiprocessing
-import os
 import re
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 from django.core.management.base import OutputWrapper
-from django.db import connections
+from django.db import connection
 
-from retrieval import conf
 from retrieval.documents import ingestion
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
@@ -30,72 +22,9 @@ from retrieval.index.chunk_writer import reweigh, settle
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.models import Collection, Document
 
-Work = TypeVar("Work")
-Result = TypeVar("Result")
+# Of so few, one after the other is read, with its progress: the embedder and the sandbox use the other cores.
+FEW_FILES = 8
 
-# Enough that no process waits for the next file, few enough that their contents take no memory to speak of.
-_WAITING_PER_PROCESS = 4
-_PR_SET_PDEATHSIG = 1
-
-
-def in_processes(
-    function: Callable[[Work], Result], works: Iterable[Work], processes: int
-) -> Iterator[tuple[Work, Future[Result]]]:
-    """Each work with the future of its result, as they end. With one process, in this one.
-
-    A process that dies leaves its works and all later ones with :class:`BrokenProcessPool`.
-    """
-    if processes <= 1:
-        for work in works:
-            future: Future[Result] = Future()
-            future.set_result(function(work))
-            yield work, future
-        return
-    # A connection that two processes use mixes up their answers.
-    for connection in connections.all(initialized_only=True):
-        connection.close()
-        if connection.settings_dict["OPTIONS"].get("pool"):
-            connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's has one
-    left = iter(works)
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(os.getpid(), processes)) as pool:
-
-        def begin(work: Work) -> Future[Result]:
-            try:
-                return pool.submit(function, work)
-            except BrokenProcessPool as error:
-                broken: Future[Result] = Future()
-                broken.set_exception(error)
-                return broken
-
-        try:
-            running = {begin(work): work for work in islice(left, processes * _WAITING_PER_PROCESS)}
-            while running:
-                ended, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield running.pop(future), future
-                    running.update((begin(work), work) for work in islice(left, 1))
-        except BaseException:
-            # Interrupted: what is being read is read to its end, and nothing else is begun.
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _begin(parent: int, processes: int) -> None:
-    """A process that outlived the command would go on reading what the command's successor reads."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # An interruption is the command's to answer.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.getppid() != parent:
-        os._exit(1)
-    embedder = conf.embedder()
-    if threads := getattr(embedder, "threads", 0):
-        embedder.threads = max(1, threads // processes)  # type: ignore[attr-defined]  # an embedder of this machine
-
-
-# For fewer, a process would take longer to begin than to read them.
-LEAST_FILES_A_PROCESS = 4
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
@@ -146,32 +75,25 @@ def ingest_paths(
     collection: Collection,
     output: OutputWrapper | None,
     *,
-    processes: int = 1,
-    with_vectors: bool = True,
+    at_once: int = 1,
 ) -> Counts:
-    """Submit and read everything at ``paths``, so many at once; one file's failure does not stop the others. Progress
-    goes to ``output``.
+    """Submit and read everything at ``paths``, so many files ``at_once``; one file's failure does not stop the others.
+    Progress goes to ``output``.
 
-    Without ``with_vectors`` the passages are found by their words alone, until `load_vectors` is called. Raises:
-    FileNotFoundError before anything is read when a path does not exist.
+    Raises: FileNotFoundError before anything is read when a path does not exist.
     """
     started = time.monotonic()
     counts = Counts()
     total = sum(1 for _ in find(paths))
     bar = ProgressBar(output)
-    read = partial(_ingest_file, collection=collection, with_vectors=with_vectors)
-    processes = min(processes, total // LEAST_FILES_A_PROCESS)
-    if processes <= 1:
-        read = partial(read, bar=bar, files=total)
+    if at_once > 1 and total >= FEW_FILES:
+        read_files = _read_in_threads(partial(_ingest_file, collection), find(paths), at_once)
+    else:
+        read_files = _read_in_turn(collection, find(paths), bar, total)
     reweighed_at = 16
-    for number, (file, future) in enumerate(in_processes(read, enumerate(find(paths)), processes), start=1):
-        _, submitted = file
-        try:
-            counts += future.result()
-        except BrokenProcessPool:
-            reason = "The process that read it was ended: the machine may have run out of memory."
-            counts += _record_failure(submitted.source, reason)
-        bar.show(submitted.source[:60], number, total, task="files")
+    for number, (source, counted) in enumerate(read_files, start=1):
+        counts += counted
+        bar.show(source[:60], number, total, task="files")
         # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
         if number == reweighed_at:
             reweigh(collection)
@@ -184,33 +106,56 @@ def ingest_paths(
     return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
 
 
-def _ingest_file(
-    numbered: tuple[int, Submitted],
-    *,
-    collection: Collection,
-    with_vectors: bool,
-    bar: ProgressBar | None = None,
-    files: int = 0,
-) -> Counts:
+def _read_in_turn(
+    collection: Collection, files: Iterable[Submitted], bar: ProgressBar, total: int
+) -> Iterator[tuple[str, Counts]]:
+    for number, file in enumerate(files):
+
+        def progress(done: int, of: int, *, number: int = number, name: str = file.source[:60]) -> None:
+            bar.show(f"{name} ({done} of {of} passages)", number, total, task="files")
+
+        yield file.source, _ingest_file(collection, file, progress)
+
+
+def _read_in_threads(
+    read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
+) -> Iterator[tuple[str, Counts]]:
+    """The source and the counts of each file, as they are read. Interrupted, what is being read is read to its end."""
+
+    def work(file: Submitted) -> tuple[str, Counts]:
+        try:
+            return file.source, read(file)
+        finally:
+            connection.close()
+
+    left = iter(files)
+    with ThreadPoolExecutor(threads, thread_name_prefix="ingest") as pool:
+        try:
+            running = {pool.submit(work, file) for file in islice(left, 2 * threads)}
+            while running:
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+                running |= {pool.submit(work, file) for file in islice(left, len(ended))}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
     """Raises: RetrievalError when not this file, but the site, cannot be written to."""
-    number, file = numbered
-
-    def progress(done: int, total: int) -> None:
-        if bar is not None:
-            bar.show(f"{file.source[:60]} ({done} of {total} passages)", number, files, task="files")
-
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
         if not submission.changed:
             return Counts(unchanged=1)
-        document = ingestion.ingest(submission.document.pk, progress, with_vectors=with_vectors)
+        document = ingestion.ingest(submission.document.pk, progress)
     except (DocumentRejected, OSError) as error:
         return _record_failure(file.source, str(error))
     if document is None:
         return _record_failure(file.source, "It is being read by another process.")
     counts = Counts(characters=len(data))
-    for read in (document, *_read_members(document, with_vectors)):
+    for read in (document, *_read_members(document)):
         if read.status == Document.Status.READY:
             counts += Counts(added=1, chunks=read.chunk_count)
         else:
@@ -222,12 +167,12 @@ def _record_failure(source: str, reason: str) -> Counts:
     return Counts(failed=1, failures=((source, reason),))
 
 
-def _read_members(document: Document, with_vectors: bool) -> Iterator[Document]:
+def _read_members(document: Document) -> Iterator[Document]:
     """What came in an archive or a mail, read too; what another process reads is left to it."""
     for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
-        if (member := ingestion.ingest(pk, with_vectors=with_vectors)) is not None:
+        if (member := ingestion.ingest(pk)) is not None:
             yield member
-            yield from _read_members(member, with_vectors)
+            yield from _read_members(member)
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:

@@ -148,12 +148,8 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int) -> None: ...
 
 
-def ingest(
-    document_id: int, progress: Progress | None = None, *, takes_turns: bool = False, with_vectors: bool = True
-) -> Document | None:
+def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; None when there was nothing to lease.
-
-    Without ``with_vectors`` they are found by their words alone, until `retrieval.index.reembedding` makes the vectors.
 
     With ``takes_turns``, which a worker asks for, a document that takes long waits for its turn among the slow ones.
 
@@ -165,7 +161,7 @@ def ingest(
         return None
     try:
         with heartbeat(document), disk.saving():
-            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress, with_vectors)
+            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
         document.hand_back(submission.WAITING, submission.ASKED_AGAIN_AFTER, is_slow=True)
     except LeaseLost as error:
@@ -205,7 +201,7 @@ def _lease(document_id: int) -> Document | None:
     )
 
 
-def _process(document: Document, turn: ReadingTurn, progress: Progress | None, with_vectors: bool = True) -> None:
+def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -> None:
     embedder_row = active_embedder()
     extracted, recognised = read_document(document, turn)
     if len(extracted.text) > QUICK_CHARACTERS:
@@ -221,12 +217,10 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
     fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
-    vectors: list[Vectors] = []
-    if with_vectors:
-        texts = [
-            chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
-        ]
-        vectors = _embed(document, texts, progress)
+    texts = [
+        chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
+    ]
+    vectors = _embed(document, texts, progress)
     chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, vectors)
     submit_members(document, extracted.members)
     before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
@@ -237,7 +231,6 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
         current = document.lock()
         current.title, current.extracted_title = title, extracted_title
         current.language, current.media_type = language, extracted.media_type
-        current.awaits_vectors = bool(fresh) and not with_vectors
         replace_chunks(current, chunks, embedder_row, keep=keep)
         replace_tables(current, tables)
         remove_members(current, extracted.members)
@@ -297,12 +290,12 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """What is written of each passage; without ``vectors``, the fresh ones have no vectors yet."""
+    """What is written of each passage: ``vectors`` are those of the ``fresh`` ones, in the same order."""
     tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = conf.question_generator()
     block_rows = find_block_rows(extracted, [(chunk.start, chunk.end) for chunk in text_chunks])
     is_fresh = set(fresh)
-    vector_of = dict(zip(fresh, vectors, strict=bool(vectors)))
+    vector_of = dict(zip(fresh, vectors, strict=True))
     return [
         NewChunk(
             start=chunk.start,
@@ -339,7 +332,6 @@ def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]])
     blocks = find_blocks(
         extracted.text,
         [(section.start, section.title) for section in extracted.sections],
-        page_starts=[page.start for page in extracted.pages],
         is_code=formats.is_code(extracted.media_type),
     )
     return rows_touching(blocks, ranges)

@@ -26,7 +26,7 @@ from retrieval.documents import submission
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import lock_statistics, reweigh, weighting
 from retrieval.index.distribution import is_distributed
-from retrieval.index.reembedding import is_loading, reembed
+from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
 
@@ -48,7 +48,6 @@ class ProblemKind(models.TextChoices):
     """What can disagree."""
 
     MISPLACED = "misplaced", _("passages or vectors assigned to the wrong collection or document")
-    ORPHANED_VECTORS = "orphaned_vectors", _("vectors without a passage")
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")
@@ -84,10 +83,6 @@ def check() -> list[Inconsistency]:
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        if not is_distributed():  # there the database makes sure of it (retrieval.index.distribution)
-            checked.append(
-                (ProblemKind.ORPHANED_VECTORS, "", _first_column(f"SELECT id {_ORPHANED_VECTORS} ORDER BY id"))
-            )
         checked.append((ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)))
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
@@ -108,9 +103,6 @@ def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[Problem
     if is_distributed():
         misplaced = vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
     yield ProblemKind.MISPLACED, _ids(chunks.exclude(document__collection=collection)) + _ids(misplaced)
-    if is_loading():
-        # Of what is being loaded in bulk, a living process makes the vectors later.
-        chunks = chunks.exclude(document__in=Document.objects.filter(awaits_vectors=True))
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
     yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
     yield from _look_at_statistics(collection)
@@ -187,9 +179,6 @@ def orphaned_files(storage: Storage) -> list[str]:
     return [name for name in sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named) if is_left(name)]
 
 
-_ORPHANED_VECTORS = (
-    "FROM retrieval_chunkembedding AS vector WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id)"
-)
 _COUNTED_LEXEMES = (
     "ts_stat(format('SELECT search_vector FROM retrieval_chunk WHERE collection_id = %%s', %(collection)s::bigint))"
 )
@@ -256,9 +245,6 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
 
     if ProblemKind.MISPLACED in kinds:
         _put_back()
-    if ProblemKind.ORPHANED_VECTORS in kinds:
-        with connection.cursor() as cursor:
-            cursor.execute(f"DELETE {_ORPHANED_VECTORS}")
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
         with transaction.atomic():
             _recount(lock_statistics(collection.pk))

@@ -20,7 +20,7 @@ from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.distribution import clean_pending_lists
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 from retrieval.text.block import Row
 from retrieval.text.terms import expand_identifiers
 
@@ -82,7 +82,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk ready to be written; ``vector`` is the active embedder's, None where it is made later."""
+    """A chunk ready to be written; ``vector`` is the active embedder's, None where the stored one is kept."""
 
     start: int
     end: int
@@ -144,9 +144,12 @@ def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> fl
 def insert_chunks(
     document: Document, added: Sequence[tuple[int, NewChunk]], embedder: Embedder, reference_length: float
 ) -> list[tuple[int, float]]:
-    """Write new chunks and the vectors of those that have one; returns their ids and lengths."""
+    """Write new chunks and their vectors; returns their ids and lengths."""
     if not added:
         return []
+    vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
+    if len(vectors) < len(added):
+        raise ValueError(f"New chunks of document {document.pk} have no vector.")
     parameters = analysed_fields(document, _text_fields(added)) | {
         "document": document.pk,
         "collection": document.collection_id,
@@ -186,12 +189,7 @@ def insert_chunks(
             parameters,
         )
         rows = cursor.fetchall()
-    by_ordinal = dict(added)
-    vectors = ((pk, by_ordinal[ordinal].vector) for pk, ordinal, _ in rows)
-    copy_vectors(
-        ((pk, document.pk, document.collection_id, vector) for pk, vector in vectors if vector is not None),
-        embedder,
-    )
+    copy_vectors(((pk, document.pk, document.collection_id, vectors[ordinal]) for pk, ordinal, _ in rows), embedder)
     return [(pk, length) for pk, _, length in rows]
 
 
@@ -211,9 +209,9 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
 
     With ``keep``, an old chunk with the same content hash and a vector stays (its id too, so that citations of it stay
-    valid) and is moved to its new place. Unless the document awaits vectors, every other chunk must have an
-    ``encoding``. Questions written by hand stay with their passage, also when it is made anew. Must run inside a
-    transaction that has locked the document. Raises: ImproperEmbedder when another embedder is searched by now.
+    valid) and is moved to its new place. Every other chunk must have a ``vector``. Questions written by hand stay with
+    their passage, also when it is made anew. Must run inside a transaction that has locked the document. Raises:
+    ImproperEmbedder when another embedder is searched by now.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -236,15 +234,15 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    unencoded = [ordinal for ordinal, new in added if new.vector is None]
-    if unencoded and not document.awaits_vectors:
-        raise ValueError(f"New chunk {unencoded[0]} of document {document.pk} has no vector.")
     # What takes long is done before the statistics are locked, so that several documents are written at once.
     weighed_by = _reference_length(document, added)
     rows = insert_chunks(document, added, embedder, weighed_by)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    _follow_exchange(embedder, ids)
+    # Whoever exchanges them locks the statistics of all collections.
+    active = Embedder.objects.get(is_active=True)
+    if active != embedder:
+        raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
         statistics.reference_length = weighed_by
         statistics.weighting = weighting()
@@ -267,20 +265,6 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]])
         return known.reference_length
     statistics = lock_statistics(document.collection_id)
     return statistics.reference_length if statistics.chunks else mean_length(document, added)
-
-
-def _follow_exchange(embedder: Embedder, chunk_ids: list[int]) -> None:
-    """Where the same embedder's vectors were gathered anew meanwhile (`retrieval.index.reembedding`), these belong to
-    them.
-
-    Raises: ImproperEmbedder.
-    """
-    # Whoever exchanges them locks the statistics of all collections.
-    active = Embedder.objects.get(is_active=True)
-    if active.name != embedder.name:
-        raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
-    if active != embedder:
-        ChunkEmbedding.objects.filter(chunk__in=chunk_ids).update(embedder=active)
 
 
 def remove_chunks(document: Document) -> None:

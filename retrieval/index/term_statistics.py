@@ -34,16 +34,12 @@ QUESTIONS_KEPT = 500
 @dataclass(frozen=True, slots=True)
 class CollectionState:
     """One collection at the moment of a search. ``edition`` differs whenever its statistics were written anew: also
-    after a restored backup, whose versions may have been there before.
-
-    ``awaits_vectors`` says that documents of it are found by their words alone so far.
-    """
+    after a restored backup, whose versions may have been there before."""
 
     pk: int
     configuration: str
     chunks: int
     edition: tuple[int, str]
-    awaits_vectors: bool
 
 
 _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
@@ -76,26 +72,20 @@ def _states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, text_search_configuration, coalesce(chunks, 0), "
-            "coalesce(version, 0), coalesce(statistics.xmin::text, ''), EXISTS (SELECT FROM retrieval_document "
-            "WHERE retrieval_document.collection_id = retrieval_collection.id AND awaits_vectors) "
+            "coalesce(version, 0), coalesce(statistics.xmin::text, '') "
             "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
             "WHERE id = ANY(%s)",
             [list(collections)],
         )
         return [
-            CollectionState(pk, configuration, chunks, (version, written), awaits)
-            for pk, configuration, chunks, version, written, awaits in cursor.fetchall()
+            CollectionState(pk, configuration, chunks, (version, written))
+            for pk, configuration, chunks, version, written in cursor.fetchall()
         ]
 
 
 def passages_in(collections: Sequence[int]) -> int:
     """How many passages the collections hold together."""
     return sum(state.chunks for state in collection_states(collections))
-
-
-def any_await_vectors(collections: Sequence[int]) -> bool:
-    """Whether documents of the collections are found by their words alone so far."""
-    return any(state.awaits_vectors for state in collection_states(collections))
 
 
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:

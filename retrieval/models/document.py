@@ -204,8 +204,6 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
-    # Its passages are found by their words; vectors of some of them are still to be made (retrieval.index.reembedding).
-    awaits_vectors = models.BooleanField(default=False, db_default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
@@ -245,10 +243,6 @@ class Document(Job):
         indexes = [
             models.Index(fields=["file"], name="document_file"),
             GinIndex(fields=["metadata"], name="document_metadata"),
-            # Which collections are searched by words in part, asked at each search.
-            models.Index(
-                fields=["collection"], condition=models.Q(awaits_vectors=True), name="document_awaits_vectors"
-            ),
         ]
 
     def __str__(self) -> str:

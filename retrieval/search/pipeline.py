@@ -24,14 +24,13 @@ from django.utils.translation import gettext as _
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, RerankLate, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import encode_ahead, lags
-from retrieval.index.term_statistics import any_await_vectors, learn, read_once
+from retrieval.index.term_statistics import learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.models import Collection
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import some_await_vectors
 from retrieval.search.classification import classify
 from retrieval.search.fusion import RetrieverScores, add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, load_metadata, load_passages
@@ -455,10 +454,8 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 
 
 def _is_partly_encoded(plan: SearchPlan, filters: SearchFilters) -> bool:
-    """Whether vectors were asked for, and some of the documents have none yet."""
-    if plan.weights.of(Retriever.VECTOR) <= 0:
-        return False
-    return (any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)
+    """Whether vectors were asked for, and some of the documents have none of those that this process searches."""
+    return plan.weights.of(Retriever.VECTOR) > 0 and lags(filters.collections)
 
 
 def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:

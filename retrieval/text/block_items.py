@@ -78,7 +78,7 @@ def _find_items(text: str, start: int, end: int) -> Iterator[int]:
     base: int | None = None
     is_numbered = False
     fence = ""
-    for line in read_lines(text[start:end], (), (), is_start=False)[0]:
+    for line in read_lines(text[start:end], (), is_start=False)[0]:
         if not line.body:
             continue
         if fence:

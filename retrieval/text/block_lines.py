@@ -1,10 +1,9 @@
-"""The lines of a text, and what single ones are: headings, furniture of printed pages, items, fences, tags. PURE."""
+"""The lines of a text, and what single ones are: headings, items, fences, tags. PURE."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -119,11 +118,6 @@ def read_first_field(body: str) -> str:
 _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
-_PAGE_NUMBER = re.compile(
-    r"\W{0,3}(?:page|pagina|pag\.|blz\.?|p\.)?\s{0,3}\d{1,4}(?:\s{0,3}(?:/|of|van)\s{0,3}\d{1,4})?\W{0,3}", re.I
-)
-_DIGITS = re.compile(r"\d+")
-_LONGEST_RUNNING_TITLE = 120
 _MOST_HEADING_LINES = 12
 # A line that goes on for this many words after its heading's is a sentence with a heading at its start.
 _RUN_IN_WORDS = 4
@@ -150,7 +144,6 @@ class Line:
     quoted: int
     role: LineRole
     section: int = 0
-    tops_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +156,7 @@ class Title:
 
 
 def read_lines(
-    text: str, headings: Sequence[tuple[int, str]], page_starts: Sequence[int], *, is_start: bool = True
+    text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
 ) -> tuple[list[Line], list[Title]]:
     """The lines of ``text``, with their roles, and the title of each section, which lines name by its number.
 
@@ -173,10 +166,7 @@ def read_lines(
     lines = [_read_line(text, start, end) for start, end in _line_ranges(text)]
     if is_start:
         _hide_front_matter(lines)
-    titles = _mark_headings(lines, headings)
-    if page_starts:
-        _mark_pages(lines, page_starts)
-    return lines, titles
+    return lines, _mark_headings(lines, headings)
 
 
 def _line_ranges(text: str) -> list[tuple[int, int]]:
@@ -254,34 +244,3 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
 def is_adornment(body: str) -> bool:
     """Whether the line is one punctuation mark over and over: an underline, or a horizontal rule."""
     return len(body) > 1 and not body[0].isalnum() and body == body[0] * len(body) and body[0] not in ".|"
-
-
-def _mark_pages(lines: list[Line], page_starts: Sequence[int]) -> None:
-    """Marks the first line of each page, and hides page numbers and the lines that come back at the edges of pages."""
-    edges: list[tuple[Line, str]] = []
-    tops = set(page_starts)
-    previous: Line | None = None
-    for line in lines:
-        if line.start in tops:
-            line.tops_page = True
-            if previous is not None:
-                edges.append((previous, _shape(previous)))
-            if line.role == LineRole.TEXT:
-                edges.append((line, _shape(line)))
-        if line.role != LineRole.BLANK:
-            previous = line
-    if previous is not None:
-        edges.append((previous, _shape(previous)))
-    counts = Counter(shape for _, shape in edges)
-    for line, shape in edges:
-        is_repeated = counts[shape] >= 2 and len(line.body) <= _LONGEST_RUNNING_TITLE
-        if line.role == LineRole.TEXT and (is_repeated or is_page_number(line.body)):
-            line.role = LineRole.HIDDEN
-
-
-def _shape(line: Line) -> str:
-    return _DIGITS.sub("#", line.body[: _LONGEST_RUNNING_TITLE + 1])
-
-
-def is_page_number(body: str) -> bool:
-    return len(body) <= 30 and _PAGE_NUMBER.fullmatch(body) is not None

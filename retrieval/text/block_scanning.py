@@ -19,7 +19,6 @@ from retrieval.text.block_lines import (
     closes_fence,
     is_delimiter,
     is_hidden,
-    is_page_number,
     is_rule,
     opens_admonition,
     opens_fence,
@@ -72,22 +71,17 @@ def read_directive(body: str) -> Directive | None:
     return Directive.NOTE if name in _NOTES else Directive.DEFINITION
 
 
-_NEAREST_WRAP = 0.85
 _SENTENCE_ENDS = (".", "!", "?", ":", "…")
-_CLOSERS = "\"'”’»)]*_`"
 
 
 class Scanner:
     """The lines of a text, read once from the first to the last."""
 
-    def __init__(self, lines: list[Line], *, is_paged: bool) -> None:
+    def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
         # The column at which the text of a note stands.
         self._container = 0
         self._is_rst = any(line.body.startswith(".. ") and read_directive(line.body) for line in lines)
-        # The width at which the lines of a printed page were wrapped.
-        lengths = sorted(line.end - line.start for line in lines if line.role == LineRole.TEXT) if is_paged else []
-        self._wrapped_at = _NEAREST_WRAP * lengths[len(lengths) * 9 // 10] if lengths else 0.0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         # A section without the end of its table is not searched for it again.
         self._unclosed_section = -1
@@ -183,16 +177,7 @@ class Scanner:
     def _read_paragraph(self, at: int) -> int:
         first = self._lines[at]
         end = at + 1
-        while end < len(self._lines):
-            line = self._lines[end]
-            if not self._is_text(end, at):
-                resumed = self._find_resumption(end)
-                if resumed is None:
-                    break
-                end = resumed + 1
-                continue
-            if self._begins_anew(end, first.quoted) or self._ends_paragraph(self._lines[end - 1], line):
-                break
+        while self._is_text(end, at) and not self._begins_anew(end, first.quoted):
             end += 1
         self._add(BlockKind.PARAGRAPH, at, end)
         if self._is_rst and self._lines[end - 1].body.endswith("::"):
@@ -213,7 +198,7 @@ class Scanner:
             line = self._lines[below]
             if line.section != first.section:
                 break
-            if line.role != LineRole.TEXT or is_page_number(line.body):
+            if line.role != LineRole.TEXT:
                 below += 1
                 continue
             is_apart = below > end
@@ -235,8 +220,6 @@ class Scanner:
             elif line.indent >= base + 2 or (not is_apart and self._continues_item(above, below)):
                 fence = opens_fence(line.body)
                 end = self._find_fence_end(below, fence) if fence else below + 1
-            elif is_apart and self._find_resumption(end) == below:
-                end = below + 1
             else:
                 break
             below = end
@@ -350,30 +333,6 @@ class Scanner:
             or self._opens_table(at)
         )
 
-    def _ends_paragraph(self, above: Line, line: Line) -> bool:
-        """Whether, on a printed page, ``above`` is the last line of its paragraph: a short one that ends a sentence."""
-        return bool(self._wrapped_at) and _ends_sentence(above.body) and self._is_short(above, line)
-
-    def _is_short(self, above: Line, line: Line) -> bool:
-        word = line.body[:100].split(None, 1)[0]
-        return above.end - above.start + 1 + len(word) < self._wrapped_at
-
-    def _find_resumption(self, at: int) -> int | None:
-        """The line where text that a page's end cut off at line ``at`` goes on; None where it does not."""
-        if not self._wrapped_at:
-            return None
-        above = at - 1
-        while at < len(self._lines) and self._lines[at].role in (LineRole.BLANK, LineRole.HIDDEN):
-            at += 1
-        if not self._is_text(at, above):
-            return None
-        above_line, line = self._lines[above], self._lines[at]
-        crosses = any(each.tops_page for each in self._lines[above + 1 : at + 1])
-        if not crosses or _ends_sentence(above_line.body) or read_item(line.body):
-            return None
-        goes_on = line.body[0].islower() or not self._is_short(above_line, line)
-        return at if goes_on else None
-
     def _skip_in_list(self, at: int) -> int:
         body = self._lines[at].body
         return at if is_rule(body) or opens_admonition(body) else self._skip(at)
@@ -385,17 +344,7 @@ class Scanner:
             return True
         if line.quoted > above.quoted or self._opens_table(at) or is_rule(line.body):
             return False
-        if self._is_rst and read_directive(line.body):
-            return False
-        # Of some printed lists the mark is a line of its own.
-        if not self._wrapped_at or len(above.body) <= 3:
-            return True
-        ends_item = _ends_sentence(above.body) or above.body.endswith(";") or not line.body[0].islower()
-        return not (ends_item and self._is_short(above, line))
-
-
-def _ends_sentence(body: str) -> bool:
-    return body[-20:].rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
+        return not (self._is_rst and read_directive(line.body))
 
 
 _CODE_INDENT = 4

@@ -13,7 +13,7 @@ from retrieval.text.block_scanning import BlockDraft, Scanner
 from retrieval.text.sentences import split_sentences, strip_range
 
 # To be raised when blocks are found differently: documents are then read again.
-BLOCKS_VERSION = "1"
+BLOCKS_VERSION = "2"
 # No document of people has more; it bounds the memory that one made for the purpose can take.
 MOST_BLOCKS = 500_000
 # Read at once, for the same reason. A section longer than this is cut between two lines.
@@ -22,20 +22,17 @@ _STRETCH_CHARACTERS = 1_000_000
 Headings = Sequence[tuple[int, str]]
 
 
-def find_blocks(
-    text: str, headings: Headings, *, page_starts: Sequence[int] = (), is_code: bool = False
-) -> list[Block]:
+def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """The blocks of a document's canonical text, in reading order; they do not overlap.
 
-    They hold all of it but its headings and what is no content: front matter, navigation, template tags, rules, page
-    numbers. ``headings`` are the start and title of each section, ``page_starts`` the offsets where the pages of a
-    printed document begin: its lines are wrapped, and no blank line parts its paragraphs. ``is_code`` is for files of
-    source code, whose definitions are their sections. Takes time in proportion to the text, and raises nothing.
+    They hold all of it but its headings and what is no content: front matter, navigation, template tags, rules.
+    ``headings`` are the start and title of each section. ``is_code`` is for files of source code, whose definitions are
+    their sections. Takes time in proportion to the text, and raises nothing.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
     starts = [start for start, _ in ordered]
-    drafts = _find_code(text, starts) if is_code else _find_drafts(text, ordered, page_starts)
+    drafts = _find_code(text, starts) if is_code else _find_drafts(text, ordered)
     blocks = []
     for start, end, kind, lead_in in islice(drafts, MOST_BLOCKS):
         number = bisect_right(starts, start)
@@ -56,21 +53,13 @@ def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
             yield max(start, text.rfind("\n", start, first) + 1), last, BlockKind.CODE, None
 
 
-def _find_drafts(text: str, headings: Headings, page_starts: Sequence[int]) -> Iterator[_Found]:
+def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
     starts = [start for start, _ in headings]
-    is_paged = bool(page_starts)
     for begin, end in _cut(text, starts):
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
-        pages = page_starts[bisect_left(page_starts, begin) : bisect_left(page_starts, end)]
-        lines, titles = read_lines(
-            stretch,
-            [(start - begin, title) for start, title in own],
-            [start - begin for start in pages],
-            is_start=begin == 0,
-        )
-        drafts = Scanner(lines, is_paged=is_paged).scan()
-        for draft in join(stretch, lines, titles, drafts, is_paged=is_paged):
+        lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
+        for draft in join(stretch, lines, titles, Scanner(lines).scan()):
             yield _place(draft, begin)
 
 
@@ -118,14 +107,12 @@ _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
 
-def join(
-    text: str, lines: Sequence[Line], titles: Sequence[Title], drafts: list[BlockDraft], *, is_paged: bool
-) -> list[BlockDraft]:
+def join(text: str, lines: Sequence[Line], titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
     drafts = [draft for draft in drafts if not _is_navigation(lines, draft)]
     drafts = _join_titles(text, lines, drafts)
     drafts = _join_steps(text, drafts)
     drafts = _attach_lead_ins(text, drafts)
-    return _join_questions(text, titles, drafts, is_paged=is_paged)
+    return _join_questions(text, titles, drafts)
 
 
 def _is_navigation(lines: Sequence[Line], draft: BlockDraft) -> bool:
@@ -264,9 +251,7 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
     return (start, end) if asks or _INTRODUCES.search(sentence) else None
 
 
-def _join_questions(
-    text: str, titles: Sequence[Title], drafts: list[BlockDraft], *, is_paged: bool
-) -> list[BlockDraft]:
+def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
     """A question with the paragraphs right under it: a heading, a line of its own, or a line marked as one."""
     joined: list[BlockDraft] = []
     open_question: BlockDraft | None = None
@@ -279,7 +264,7 @@ def _join_questions(
             joined.append(draft)
             continue
         title = titles[draft.section]
-        question = _find_question(text, draft, is_paged=is_paged)
+        question = _find_question(text, draft)
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             _extend(open_question, draft)
@@ -310,7 +295,7 @@ def _answers(question: BlockDraft, draft: BlockDraft) -> bool:
     return draft.section == question.section and (is_first or draft.end - question.start <= _LONGEST_ANSWER)
 
 
-def _find_question(text: str, draft: BlockDraft, *, is_paged: bool) -> tuple[int, int] | None:
+def _find_question(text: str, draft: BlockDraft) -> tuple[int, int] | None:
     """The question that opens the paragraph, on a line of its own."""
     start, end = _first_line(text, draft)
     line = text[start:end].rstrip()
@@ -326,5 +311,5 @@ def _find_question(text: str, draft: BlockDraft, *, is_paged: bool) -> tuple[int
     if end < draft.end:
         below = text[end + 1 : end + 31].lstrip()
         return (start, end) if _ANSWERS.match(below) else None
-    # Alone between blank lines; on a printed page nothing sets it off from the text.
-    return None if is_paged or not line[0].isupper() else (start, end)
+    # Alone between blank lines.
+    return (start, end) if line[0].isupper() else None

@@ -134,7 +134,7 @@ def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settin
         "/empty": "is an empty page",
         "/loop": "leads on and on",
         "/large": "is larger than",
-        "/sound": "is an audio file",
+        "/sound": "is an audio or video file",
         "/inside": "10.1.2.3 is inside this site's own network",
         "/drip": "does not answer in time",
         f"{away.url}/": "cannot be reached",

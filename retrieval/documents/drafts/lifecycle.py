@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from itertools import accumulate, chain, count
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-_SLUG_LENGTH, _NAME_LENGTH = 50, 200
+# Of 50 characters what "-draft-" and the draft's number leave, and all of a name.
+_SLUG_LENGTH, _NAME_LENGTH = 36, 200
 # Copied in one transaction: as many as make its commit count for little, and the progress lively.
 DOCUMENTS_A_STEP = 500
 PASSAGES_A_STEP = 2_000
@@ -62,7 +63,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
         draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
         mark = _t("%s (draft)")
         draft.working_copy = Collection.objects.create(
-            slug=_free_slug(collection.slug, f"-draft-{draft.pk}"),
+            slug=f"{collection.slug[:_SLUG_LENGTH]}-draft-{draft.pk}",
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
@@ -248,14 +249,6 @@ def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
     return draft
-
-
-def _free_slug(slug: str, ending: str) -> str:
-    """The short name with the ending, and with a number behind that where somebody has taken it already."""
-    candidates = (
-        slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
-    )
-    return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
 
 
 @dataclass(frozen=True, slots=True)

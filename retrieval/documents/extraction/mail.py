@@ -8,7 +8,6 @@ import io
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import EmailMessage
@@ -37,29 +36,43 @@ _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """``data`` is None of what is only linked to. By its ``content_id`` the page of a mail shows it."""
-
-    name: str
-    data: bytes | None
-    content_id: str = ""
-
-
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     message = email.message_from_bytes(data, policy=email.policy.default)
+    return _write_mail(message, filename, media_type, limits)
+
+
+def _write_mail(
+    message: EmailMessage, filename: str, media_type: str, limits: ExtractionLimits, linked: Iterable[str] = ()
+) -> ExtractedText:
+    """The mail as text. The pictures that its page shows, such as the logos of signatures, are no documents, nor is
+    what is only ``linked`` to."""
     body = message.get_body(preferencelist=("plain", "html"))
     rich = message.get_body(preferencelist=("html",))
     page = _read_text(rich, filename) if rich is not None else ""
-    words = quote_plain(_read_text(body, filename)) if body is not None and body is not rich else ""
-    if not has_words(words) and page:
-        words = read_page(page, filename)
-    headers = {name: _header(message, name) for name in (*HEADERS, "Subject")}
-    return write_mail(headers, words, page, _attachments(message, (body, rich)), filename, media_type, limits)
-
-
-def has_words(text: str) -> bool:
-    return bool(_WORD.search(text))
+    words = _quote_plain(_read_text(body, filename)) if body is not None and body is not rich else ""
+    if not _WORD.search(words) and page:
+        root = parse_html(page, filename) if page.strip() else None
+        words = convert_html(root) if root is not None else ""
+    members = Members(filename, limits)
+    shown = {unquote(found) for found in _SHOWN_PART.findall(page)}
+    for name, data, content_id in _attachments(message, (body, rich)):
+        is_picture = posixpath.splitext(name)[1].lower() in _PICTURES
+        if is_picture and content_id.strip().strip("<>") in shown:
+            members.leave_out("pictures")
+        else:
+            members.add(name, data)
+    for name in linked:
+        members.leave_out("linked", name)
+    subject = plain_title(_header(message, "Subject")) or derive_title(filename)
+    writer = MarkdownWriter(filename, limits)
+    writer.add_heading(subject, 1)
+    lines = [(name, _header(message, name)) for name in HEADERS]
+    names = ", ".join(member.name for member in members.found)
+    writer.add_paragraph(
+        "\n".join(f"{name}: {_quote(value)}" for name, value in [*lines, ("Attachments", names)] if value)
+    )
+    writer.add_paragraph(words)
+    return writer.finish(media_type=media_type, title=subject, members=members.found, left_out=members.left_out)
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -78,18 +91,13 @@ def _read_text(part: Any, filename: str) -> str:
         return decode(payload, filename, html=is_html) if payload.strip() else ""
 
 
-def read_page(source: str, filename: str) -> str:
-    root = parse_html(source, filename) if source.strip() else None
-    return convert_html(root) if root is not None else ""
-
-
-def quote_plain(text: str) -> str:
+def _quote_plain(text: str) -> str:
     """Plain text, so that Markdown finds no headings and no code in it."""
     return _HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip()
 
 
-def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[Attachment]:
-    """Also those that stand among the words, but for the words themselves."""
+def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[tuple[str, bytes, str]]:
+    """Name, bytes and content id of each, also of those that stand among the words, but for the words themselves."""
     number = 0
     for part in message.walk() if not message.is_attachment() else []:
         if any(part is each for each in words) or (part.is_multipart() and part.get_content_type() != "message/rfc822"):
@@ -100,43 +108,10 @@ def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[Atta
             inner = part.get_payload(0) if part.is_multipart() else part
             subject = _header(cast(EmailMessage, inner), "Subject").replace("/", "-")
             name = name or f"{subject or f'message {number}'}.eml"
-            yield Attachment(name, inner.as_bytes())  # type: ignore[union-attr]
+            yield name, inner.as_bytes(), ""  # type: ignore[union-attr]
         elif name:
             data = cast(bytes, part.get_payload(decode=True) or b"")
-            yield Attachment(name, data, str(part.get("Content-ID") or ""))
-
-
-def write_mail(
-    headers: dict[str, str],
-    words: str,
-    page: str,
-    attachments: Iterable[Attachment],
-    filename: str,
-    media_type: str,
-    limits: ExtractionLimits,
-) -> ExtractedText:
-    """The mail as text. ``page`` is its HTML: the pictures that it shows, such as the logos of signatures, are no
-    documents."""
-    members = Members(filename, limits)
-    shown = {unquote(found) for found in _SHOWN_PART.findall(page)}
-    for each in attachments:
-        is_picture = posixpath.splitext(each.name)[1].lower() in _PICTURES
-        if is_picture and each.content_id.strip().strip("<>") in shown:
-            members.leave_out("pictures")
-        elif each.data is None:
-            members.leave_out("linked", each.name)
-        else:
-            members.add(each.name, each.data)
-    subject = plain_title(canonical(headers["Subject"])) or derive_title(filename)
-    writer = MarkdownWriter(filename, limits)
-    writer.add_heading(subject, 1)
-    lines = [(name, " ".join(headers[name].split())) for name in HEADERS]
-    names = ", ".join(member.name for member in members.found)
-    writer.add_paragraph(
-        "\n".join(f"{name}: {_quote(value)}" for name, value in [*lines, ("Attachments", names)] if value)
-    )
-    writer.add_paragraph(words)
-    return writer.finish(media_type=media_type, title=subject, members=members.found, left_out=members.left_out)
+            yield name, data, str(part.get("Content-ID") or "")
 
 
 def _quote(value: str) -> str:
@@ -165,12 +140,8 @@ class _Embedded(oxmsg.Message):
 
 
 def extract_outlook_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    message = oxmsg.Message.load(io.BytesIO(data))
-    words = quote_plain(canonical(message.body or ""))
-    page = canonical(message.html_body or "")
-    if not has_words(words) and page:
-        words = read_page(page, filename)
-    return write_mail(_headers(message), words, page, _outlook_attachments(message), filename, media_type, limits)
+    mail, linked = _as_mail(oxmsg.Message.load(io.BytesIO(data)))
+    return _write_mail(mail, filename, media_type, limits, linked)
 
 
 def _headers(message: Any) -> dict[str, str]:
@@ -199,7 +170,21 @@ def _decode(value: str) -> str:
         return value
 
 
-def _outlook_attachments(message: Any, depth: int = 0) -> Iterator[Attachment]:
+def _read_embedded(attachment: Any) -> _Embedded | None:
+    storages = attachment._storage.storages
+    return next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
+
+
+def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
+    """The message in the form that mails have elsewhere, and the names of what is only linked to."""
+    mail = EmailMessage()
+    for name, value in _headers(message).items():
+        if value:
+            mail[name] = value
+    mail.set_content(canonical(message.body or ""))
+    if page := canonical(message.html_body or ""):
+        mail.add_alternative(page, subtype="html")
+    linked = []
     for attachment in message.attachments:
         properties = attachment.properties
         method = properties.int_prop_value(constants.PID_ATTACH_METHOD)
@@ -208,35 +193,16 @@ def _outlook_attachments(message: Any, depth: int = 0) -> Iterator[Attachment]:
             inner = _read_embedded(attachment)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
-                yield Attachment(f"{subject}.eml", _as_mail(inner, depth + 1))
+                _attach(mail, f"{subject}.eml", bytes(_as_mail(inner, depth + 1)[0]))
         elif method in _BY_REFERENCE:
-            yield Attachment(name or "attachment", None)
+            linked.append(name or "attachment")
         else:
-            yield Attachment(
-                name or f"attachment{properties.str_prop_value(constants.PID_ATTACH_EXTENSION) or ''}",
-                attachment.file_bytes or b"",
-                properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID) or "",
-            )
+            name = name or f"attachment{properties.str_prop_value(constants.PID_ATTACH_EXTENSION) or ''}"
+            content_id = properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID)
+            _attach(mail, name, attachment.file_bytes or b"", content_id)
+    return mail, linked
 
 
-def _read_embedded(attachment: Any) -> _Embedded | None:
-    storages = attachment._storage.storages
-    return next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
-
-
-def _as_mail(message: Any, depth: int) -> bytes:
-    """The message in the form that mails have elsewhere."""
-    mail = EmailMessage()
-    for name, value in _headers(message).items():
-        if value and name in (*HEADERS, "Subject"):
-            mail[name] = value
-    mail.set_content(message.body or "")
-    if page := message.html_body:
-        mail.add_alternative(page, subtype="html")
-    for found in _outlook_attachments(message, depth):
-        if found.data is not None:
-            cid = f"<{found.content_id}>" if found.content_id else None
-            mail.add_attachment(
-                found.data, maintype="application", subtype="octet-stream", filename=found.name, cid=cid
-            )
-    return bytes(mail)
+def _attach(mail: EmailMessage, name: str, data: bytes, content_id: str | None = None) -> None:
+    cid = f"<{content_id}>" if content_id else None
+    mail.add_attachment(data, maintype="application", subtype="octet-stream", filename=name, cid=cid)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,8 +20,9 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
-from retrieval.documents import ingestion, submission
-from retrieval.exceptions import DocumentRejected, EmbeddingFailed, LeaseLost
+from retrieval.documents import file_loading, ingestion, submission
+from retrieval.documents.file_loading import ingest_paths
+from retrieval.exceptions import DiskFull, DocumentRejected, EmbeddingFailed, LeaseLost
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import reweigh
 from retrieval.infrastructure import jobs
@@ -335,6 +340,35 @@ def test_two_uploads_of_a_new_source_at_once_are_two_versions_of_it(collection: 
     with ThreadPoolExecutor(4) as threads:
         assert len(set(threads.map(upload, range(4)))) == 1
     assert Document.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_folder_is_read_by_several_threads(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(11):
+        (tmp_path / f"{number:02}.md").write_text(f"# Pump {number}\n\nIt weighs {number} grams.")
+    (tmp_path / "broken.pdf").write_text("no PDF")
+    threads: set[str] = set()
+    read = ingestion.ingest
+
+    def noted(*arguments: Any) -> Document | None:
+        threads.add(threading.current_thread().name)
+        return read(*arguments)
+
+    monkeypatch.setattr(ingestion, "ingest", noted)
+    counts = ingest_paths([tmp_path], collection, None, at_once=3)
+    assert (counts.added, counts.failed, counts.chunks) == (11, 1, 11)
+    assert [source for source, _ in counts.failures] == ["broken.pdf"]
+    assert len(threads) == 3
+    assert_statistics_are_true(collection)
+    monkeypatch.setattr(ingestion, "ingest", lambda *_: pytest.fail("What is unchanged was read again."))
+    assert ingest_paths([tmp_path / "00.md"], collection, None).unchanged == 1
+    # When the site cannot be written to, what is left is not tried.
+    monkeypatch.setattr(file_loading, "submit", Mock(side_effect=DiskFull("The disk is full.")))
+    with pytest.raises(DiskFull):
+        ingest_paths([tmp_path], collection, None, at_once=3)
+    assert file_loading.submit.call_count < 12
 
 
 def test_a_wrong_setting_costs_a_document_no_attempt(collection: Collection) -> None:

@@ -12,7 +12,6 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection
 
 from retrieval import conf, tasks
 from retrieval.documents import ingestion, reconciliation
@@ -48,22 +47,8 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
     return collection
 
 
-def sql(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def unprotected(statement: str) -> None:
-    """Run a statement without triggers, as a restored backup or a fault of the disk would: no foreign key objects."""
-    sql(f"SET session_replication_role = replica; {statement}; SET session_replication_role = DEFAULT")
-
-
 def delete_a_vector() -> None:
     ChunkEmbedding.objects.order_by("pk")[0].delete()
-
-
-def orphan_a_vector() -> None:
-    unprotected("DELETE FROM retrieval_chunk WHERE id = (SELECT min(id) FROM retrieval_chunk)")
 
 
 def misplace_a_vector() -> None:
@@ -151,10 +136,6 @@ def kinds() -> set[ProblemKind]:
 
 MENDABLE = [
     (delete_a_vector, {ProblemKind.MISSING_VECTORS}),
-    (
-        orphan_a_vector,
-        {ProblemKind.ORPHANED_VECTORS, ProblemKind.STATISTICS, ProblemKind.LEXEMES, ProblemKind.UNFIT_TEXT},
-    ),
     (misplace_a_vector, {ProblemKind.MISPLACED}),
     # A vector of another document is not one of the passage's.
     (misplace_a_vectors_document, {ProblemKind.MISPLACED, ProblemKind.MISSING_VECTORS}),

@@ -65,7 +65,7 @@ def test_a_folder_skips_what_is_no_document(
     (tmp_path / "check.js").write_text("// There is a check.")
     for name in ("assets/site.css", "assets/company-logo.png", "assets/dot.gif", "assets/a.woff2"):
         (tmp_path / name).write_bytes(b"x" * (9000 if "logo" in name else 10))
-    call_command("ingest", str(tmp_path), "--collection", collection.slug, "--json", "--processes", "1")
+    call_command("ingest", str(tmp_path), "--collection", collection.slug, "--json", "--at-once", "1")
     out = capsys.readouterr()
     counts = json.loads(out.out)
     assert (counts["added"], counts["failed"], counts["skipped"]) == (2, 0, 4)

@@ -25,15 +25,6 @@ def kinds(source: str, filename: str = "a.md") -> list[tuple[str, str]]:
     return [(block.kind.value, text[block.start : block.end]) for block in blocks]
 
 
-def pages(*texts: str) -> list[tuple[str, str]]:
-    """Kind and text of each block of a printed document."""
-    text = "\n\n".join(texts) + "\n"
-    starts = [0]
-    for page in texts[:-1]:
-        starts.append(starts[-1] + len(page) + 2)
-    return [(block.kind.value, text[block.start : block.end]) for block in find_blocks(text, [], page_starts=starts)]
-
-
 def test_paragraphs_and_headings() -> None:
     text, (first, second) = blocks_of("# Pumps\n\nThey move\nwater.\n\n## Care\n\nOil them.\n")
     assert (text[first.start : first.end], text[second.start : second.end]) == ("They move\nwater.", "Oil them.")
@@ -259,42 +250,6 @@ def test_bold_lines_stay_with_what_they_name() -> None:
     assert kinds("**Leave**\n\nYou have 25 days.\n") == [("paragraph", "**Leave**\n\nYou have 25 days.")]
 
 
-WIDE = "All the lines of this page are wrapped at about this width, as they are in a book."
-
-
-def test_paragraphs_of_a_page_end_with_a_short_line() -> None:
-    assert pages(f"{WIDE[:-1]}\nand goes on. It ends.\n{WIDE}\n{WIDE}\nEnd.") == [
-        ("paragraph", f"{WIDE[:-1]}\nand goes on. It ends."),
-        ("paragraph", f"{WIDE}\n{WIDE}\nEnd."),
-    ]
-
-
-def test_text_goes_on_over_the_end_of_a_page() -> None:
-    assert pages(f"{WIDE[:-9]}\n4", "in a book, and it goes on.\nAnother one follows it.") == [
-        ("paragraph", f"{WIDE[:-9]}\n4\n\nin a book, and it goes on."),
-        ("paragraph", "Another one follows it."),
-    ]
-
-
-def test_a_list_goes_on_over_the_end_of_a_page() -> None:
-    first = f"Manual 1\n{WIDE}\n• one is {'so and ' * 10}so\nand longer\n• two"
-    second = "Manual 2\n• three\nwhich goes on\n• four.\nThis is no item of the list above."
-    found = pages(first, second)
-    assert [kind for kind, _ in found] == ["paragraph", "list", "paragraph"]
-    assert found[1][1].startswith("• one")
-    assert found[1][1].endswith("• four.")
-    assert found[2][1] == "This is no item of the list above."
-
-
-def test_marks_on_lines_of_their_own() -> None:
-    assert pages(f"{WIDE}\n• one.\n•\nTwo.\n• three.")[1] == ("list", "• one.\n•\nTwo.\n• three.")
-
-
-def test_steps_with_a_page_number_between_them() -> None:
-    found = pages("1. one\n2. two", "7", "3. three\n4. four")
-    assert [kind for kind, _ in found] == ["steps"]
-
-
 def test_rows_are_relative_to_their_chunk() -> None:
     text, blocks = blocks_of("# A\n\nOne.\n\nYou need:\n\n- a\n- b\n\nEnd.\n")
     ranges = [(0, text.index("- a") + 3), (text.index("- b"), len(text))]
@@ -328,10 +283,10 @@ LINES = st.sampled_from(
 )
 
 
-@given(st.lists(LINES, max_size=40), st.sets(st.integers(0, 200), max_size=5), st.sets(st.integers(0, 200), max_size=3))
-def test_blocks_keep_their_promises(lines: Sequence[str], headings: set[int], page_starts: set[int]) -> None:
+@given(st.lists(LINES, max_size=40), st.sets(st.integers(0, 200), max_size=5))
+def test_blocks_keep_their_promises(lines: Sequence[str], headings: set[int]) -> None:
     text = "\n".join(lines)
-    found = find_blocks(text, [(at, "p") for at in sorted(headings)], page_starts=sorted(page_starts))
+    found = find_blocks(text, [(at, "p") for at in sorted(headings)])
     last = 0
     for block in found:
         assert last <= block.start < block.end <= block.section_end <= len(text)
