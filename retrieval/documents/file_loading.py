@@ -107,12 +107,12 @@ def ingest_paths(
 
 
 def _read_in_turn(
-    collection: Collection, files: Iterable[Submitted], bar: ProgressBar, total: int
+    collection: Collection, files: Iterable[Submitted], bar: ProgressBar, of_files: int
 ) -> Iterator[tuple[str, Counts]]:
     for number, file in enumerate(files):
 
-        def progress(done: int, of: int, *, number: int = number, name: str = file.source[:60]) -> None:
-            bar.show(f"{name} ({done} of {of} passages)", number, total, task="files")
+        def progress(done: int, total: int, *, number: int = number, name: str = file.source[:60]) -> None:
+            bar.show(f"{name} ({done} of {total} passages)", number, of_files, task="files")
 
         yield file.source, _ingest_file(collection, file, progress)
 
