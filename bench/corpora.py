@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from django.conf import settings
-from django.db import connection
 from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
-from bench.bulk import NewDocument, replace_documents
+from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, settle
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
@@ -22,30 +21,22 @@ from retrieval.documents import extraction
 from retrieval.documents.ingestion import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
-from retrieval.models import (
-    Chunk,
-    ChunkEmbedding,
-    Collection,
-    CollectionStatistics,
-    Document,
-    DocumentText,
-    Embedder,
-    Lexeme,
-    Visibility,
-)
+from retrieval.index.chunk_writer import NewChunk
+from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder, Visibility
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.text import chunking
 from retrieval.text.language import detect_language
-from retrieval.text.terms import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
 # Changing how a corpus is loaded changes this number; collections loaded another way are loaded again.
-LOADING_VERSION = 1
+LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
+# A `tsvector` holds at most 1 MB and a `sparsevec` 16,000 terms, and larger ones are refused: the rest of a longer text
+# is not searched.
+ONE_CHUNK_CHARACTERS = 20_000
 
 CONFIGURATION_BY_CODE = {
     "en": TextSearchConfiguration.ENGLISH,
@@ -99,8 +90,9 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         },
     )
     embedder = active_embedder()
-    index_fingerprint = _index_fingerprint(embedder, configuration, chunked)
-    if _is_loaded(collection, test_set.documents, index_fingerprint, embedder):
+    cutting = (chunking.CHUNKER_VERSION, settings.QUESTION_GENERATOR) if chunked else ("one chunk",)
+    made_by = index_fingerprint(collection, embedder, LOADING_VERSION, *cutting)
+    if _is_loaded(collection, test_set.documents, made_by, embedder):
         return collection
     code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
     cut = _chunks if chunked else _one_chunk
@@ -108,9 +100,9 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     for done, document in enumerate(test_set.documents):
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
-        prepared.append(_prepared(document, code, index_fingerprint, cut))
+        prepared.append(_prepared(document, code, made_by, cut))
     prepared = _with_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
-    replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
+    replace_documents(collection, _told(prepared, f"{test_set.name}: writing", report), embedder)
     settle()
     return collection
 
@@ -121,46 +113,21 @@ def _slug(name: str, chunked: bool) -> str:
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
 
-def _index_fingerprint(embedder: Embedder, configuration: str, chunked: bool) -> str:
-    """Fingerprint of all that shapes what search reads of a document, beside the document."""
-    parts = (
-        LOADING_VERSION,
-        ANALYSIS_VERSION,
-        chunking.CHUNKER_VERSION if chunked else "one chunk",
-        embedder.name,
-        configuration,
-        FIELD_BOOSTS,
-        settings.BM25_K1,
-        settings.BM25_B,
-        settings.QUESTION_GENERATOR if chunked else "",
-    )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
 def _fingerprint(document: CorpusDocument) -> str:
     return hashlib.sha256(f"{document.title}\x00{document.text}".encode()).hexdigest()
 
 
-def _is_loaded(
-    collection: Collection, documents: Sequence[CorpusDocument], index_fingerprint: str, embedder: Embedder
-) -> bool:
+def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
     """Whether the collection holds exactly these documents, made with this index fingerprint, and all their chunks."""
-    stored = {
-        source: (content_hash, made_by)
-        for source, content_hash, made_by in DocumentText.objects.filter(document__collection=collection).values_list(
-            "document__source", "content_hash", "recipe"
-        )
-    }
-    if stored != {document.id: (_fingerprint(document), index_fingerprint) for document in documents}:
+    texts = DocumentText.objects.filter(document__collection=collection)
+    stored = texts.values_list("document__source", "content_hash", "recipe")
+    if set(stored) != {(document.id, _fingerprint(document), made_by) for document in documents}:
         return False
-    promised = sum(Document.objects.filter(collection=collection).values_list("chunk_count", flat=True))
-    statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
-    chunks = Chunk.objects.filter(collection=collection).count()
-    vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
-    return statistics is not None and promised == statistics.chunks == chunks == vectors
+    promised = Document.objects.filter(collection=collection).values_list("chunk_count", flat=True)
+    return is_whole(collection, embedder, sum(promised))
 
 
-def _prepared(document: CorpusDocument, language: str, index_fingerprint: str, cut: _Cut) -> NewDocument:
+def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(
@@ -169,23 +136,24 @@ def _prepared(document: CorpusDocument, language: str, index_fingerprint: str, c
         language=language,
         text=text,
         content_hash=_fingerprint(document),
-        index_fingerprint=index_fingerprint,
+        index_fingerprint=made_by,
         chunks=chunks,
     )
 
 
 def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The whole text as one chunk; none for a document without title and text."""
+    """The text as one chunk; none for a document without title and text."""
     if not title and not text.strip():
         return text, ()
+    content = text[:ONE_CHUNK_CHARACTERS]
     chunk = NewChunk(
         start=0,
-        end=len(text),
+        end=len(content),
         page=None,
         heading_path=(),
-        content=text,
-        content_hash=chunking.content_hash(text, ()),
-        token_count=conf.embedder().count_tokens([text])[0],
+        content=content,
+        content_hash=chunking.content_hash(content, ()),
+        token_count=conf.embedder().count_tokens([content])[0],
         questions=(),
         vector=None,
     )
@@ -259,9 +227,7 @@ def _with_vectors(
     ]
 
 
-def settle() -> None:
-    """Let PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
-    with connection.cursor() as cursor:
-        for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
-            vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
-            cursor.execute(f"{vacuum} {model._meta.db_table}")
+def _told(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
+    for number, document in enumerate(documents):
+        report(what, number, len(documents))
+        yield document

@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
+from django.db import connection, connections
 from pgvector import HalfVector
 
 from bench.reporting import Report
-from bench.speed.askers import Throughput
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
@@ -47,6 +47,20 @@ DEPTH = 50
 
 # What is timed alone, in the order it is shown; behind it stands what a whole search says of its own stages.
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
+
+
+# How long several askers search at once, and their different questions, so that few are answered from memory.
+ASKING_SECONDS = 8.0
+ASKED = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """``times`` are the milliseconds of a search as its asker saw them."""
+
+    askers: int
+    per_second: float
+    times: Percentiles
 
 
 @dataclass(slots=True)
@@ -76,11 +90,12 @@ class BenchmarkRun:
         return stages[numerator].p50 / stages[denominator].p50
 
 
-def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
+def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
     """Each question timed in every part and in a whole search, after others that are not timed; then beside them the
     references, which read so much more that they would push out of memory what a site keeps there.
 
-    The parts take turns at being first, so that none profits from what another has brought into memory.
+    The parts take turns at being first, so that none profits from what another has brought into memory. At the end so
+    many ``askers`` search at once.
 
     Raises: UntrustworthyRun when a part of a search did not answer; and whatever `search()` raises.
     """
@@ -104,7 +119,27 @@ def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
         result.matching.append(_matching(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
     result.table_bytes = _table_bytes()
+    others = loaded.corpus.questions(ASKED)
+    result.throughput = [_ask_at_once(number, others, filters) for number in askers]
     return result
+
+
+def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
+    """Threads of this process, each of which searches one question after the other."""
+    milliseconds: list[float] = []
+    ends_at = time.perf_counter() + ASKING_SECONDS
+
+    def ask(asker: int) -> None:
+        place = asker * ASKED // askers
+        while (started := time.perf_counter()) < ends_at:
+            _search(questions[place % ASKED], filters)
+            milliseconds.append((time.perf_counter() - started) * 1000)
+            place += 1
+        connections.close_all()
+
+    with ThreadPoolExecutor(askers) as threads:
+        list(threads.map(ask, range(askers)))
+    return Throughput(askers, len(milliseconds) / ASKING_SECONDS, percentiles(milliseconds))
 
 
 def _time_parts(

@@ -247,7 +247,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
         _put_back()
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
         with transaction.atomic():
-            _recount(lock_statistics(collection.pk))
+            recount(lock_statistics(collection.pk))
     for collection in collections(ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS):
         reweigh(collection)
     for collection in collections(ProblemKind.UNFIT_TEXT):
@@ -277,10 +277,10 @@ def _put_back() -> None:
                 differs = "vector.document_id <> chunk.document_id"
                 cursor.execute(_PUT_VECTORS_BACK.format(document=other, differs=differs))
         for statistics in locked:
-            _recount(statistics)
+            recount(statistics)
 
 
-def _recount(statistics: CollectionStatistics) -> None:
+def recount(statistics: CollectionStatistics) -> None:
     """Count the collection's passages and their words anew, while writers to it wait."""
     statistics.chunks, statistics.total_length = _count(statistics.collection)
     statistics.version += 1

@@ -1,0 +1,58 @@
+"""What the commands that measure share: their arguments, their errors, and where their figures go."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+
+from bench.reporting import Report, replace_section
+from evaluation.exceptions import EvaluationError
+from retrieval.exceptions import RetrievalError
+from retrieval.infrastructure.progress import ProgressBar
+
+
+class MeasuringCommand(BaseCommand):
+    """Prints its figures for people or, with --json, as one JSON document.
+
+    With a ``section``, --write puts its tables between the marks of that name in a Markdown page.
+    """
+
+    section = ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        if self.section:
+            parser.add_argument("--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bar = ProgressBar(self.stderr)
+        try:
+            measured = self.measure(options, bar.show)
+            if options.get("write"):
+                replace_section(options["write"], self.section, self.as_markdown(measured))
+        except (EvaluationError, RetrievalError, ImproperlyConfigured, OSError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            bar.clear()
+        if options["json"]:
+            self.stdout.write(json.dumps(self.as_json(measured), ensure_ascii=False))
+        else:
+            self.stdout.write(self.as_text(measured))
+
+    def measure(self, options: dict[str, Any], report: Report) -> Any:
+        """Raises: EvaluationError, RetrievalError, ImproperlyConfigured, OSError, CommandError."""
+        raise NotImplementedError
+
+    def as_json(self, measured: Any) -> Any:
+        raise NotImplementedError
+
+    def as_markdown(self, measured: Any) -> str:
+        raise NotImplementedError
+
+    def as_text(self, measured: Any) -> str:
+        return self.as_markdown(measured)
