@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.reporting import positive, replace_section, table
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report, positive, table
 from bench.speed.streams import StreamLoad, StreamRun, run
-from evaluation.exceptions import EvaluationError
 from evaluation.statistics import rounded
-from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 
 MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "token": "first word", "completed": "end"}
 
 
-class Command(PreparedCommand):
+class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Start a web server with a model that writes slowly, read N answers at once over HTTP, then let N readers "
         "vanish together; print memory, database connections and times. Run it on an otherwise idle machine."
     )
+    section = "streams"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--streams", type=positive, default=200, metavar="N", help="Open at once (200).")
@@ -37,78 +34,72 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--quoted", action="store_true", help="No model: answers are quoted, and the site's own work is measured."
         )
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
-        parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
+        super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         # A reader, its connection to the web process, and that one's to the model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        try:
-            measured = run(
-                options["streams"],
-                tokens=options["tokens"],
-                token_seconds=options["token_seconds"],
-                over_seconds=options["over"],
-                quoted=options["quoted"],
-            )
-            if options["write"]:
-                section = "quoted streams" if measured.quoted else "streams"
-                replace_section(options["write"], section, _as_markdown(measured))
-        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
-            raise CommandError(str(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(_as_json(measured)))
-        else:
-            self.stdout.write(_as_markdown(measured))
-        if measured.errors:
-            raise CommandError(f"{len(measured.errors)} streams failed, for example: {measured.errors[0]}")
+        self.section = "quoted streams" if options["quoted"] else self.section
+        self.errors: list[str] = []
+        super().handle(*args, **options)
+        if self.errors:
+            raise CommandError(f"{len(self.errors)} streams failed, for example: {self.errors[0]}")
 
+    def measure(self, options: dict[str, Any], report: Report) -> StreamRun:
+        measured = run(
+            options["streams"],
+            tokens=options["tokens"],
+            token_seconds=options["token_seconds"],
+            over_seconds=options["over"],
+            quoted=options["quoted"],
+        )
+        self.errors = measured.errors
+        return measured
 
-def _as_markdown(measured: StreamRun) -> str:
-    times = [
-        [name, f"{times.p50:.2f}", f"{times.p95:.2f}"]
-        for moment, name in MOMENTS.items()
-        if (times := measured.percentiles(moment))
-    ]
-    moments = {
-        "before": measured.before,
-        f"{measured.streams} streams, at most": measured.peak,
-        "after them": measured.after,
-        f"after {measured.streams} readers vanished": measured.settled,
-    }
-    loads = [[name, f"{load.memory_mib:.0f}", str(load.connections)] for name, load in moments.items()]
-    database = "unknown" if measured.database_ms is None else f"{measured.database_ms:.0f} ms"
-    return "\n\n".join(
-        [
-            f"{measured.streams} streams, {len(measured.errors)} failed.",
-            table(["seconds to the", "p50", "p95"], times),
-            table(["web server", "memory, MiB", "database connections"], loads),
-            f"Processor time of a stream: web server {measured.cpu_ms:.0f} ms, database {database}, "
-            f"readers{'' if measured.quoted else ' and model'} {measured.readers_ms:.0f} ms.",
-            f"All readers gone at once: answers were written on for {measured.stopped_seconds:.1f} s.",
+    def as_markdown(self, measured: StreamRun) -> str:
+        times = [
+            [name, f"{times.p50:.2f}", f"{times.p95:.2f}"]
+            for moment, name in MOMENTS.items()
+            if (times := measured.percentiles(moment))
         ]
-    )
+        moments = {
+            "before": measured.before,
+            f"{measured.streams} streams, at most": measured.peak,
+            "after them": measured.after,
+            f"after {measured.streams} readers vanished": measured.settled,
+        }
+        loads = [[name, f"{load.memory_mib:.0f}", str(load.connections)] for name, load in moments.items()]
+        database = "unknown" if measured.database_ms is None else f"{measured.database_ms:.0f} ms"
+        return "\n\n".join(
+            [
+                f"{measured.streams} streams, {len(measured.errors)} failed.",
+                table(["seconds to the", "p50", "p95"], times),
+                table(["web server", "memory, MiB", "database connections"], loads),
+                f"Processor time of a stream: web server {measured.cpu_ms:.0f} ms, database {database}, "
+                f"readers{'' if measured.quoted else ' and model'} {measured.readers_ms:.0f} ms.",
+                f"All readers gone at once: answers were written on for {measured.stopped_seconds:.1f} s.",
+            ]
+        )
 
-
-def _as_json(measured: StreamRun) -> dict[str, Any]:
-    return {
-        "streams": measured.streams,
-        "errors": len(measured.errors),
-        "seconds": {moment: rounded(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))},
-        "cpu_ms_per_stream": round(measured.cpu_ms, 1),
-        "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
-        "readers_ms_per_stream": round(measured.readers_ms, 1),
-        "before": _load(measured.before),
-        "peak": _load(measured.peak),
-        "after": _load(measured.after),
-        "vanished": {
-            "readers": len(measured.vanished),
-            "stopped_seconds": round(measured.stopped_seconds, 2),
-            **_load(measured.settled),
-        },
-        "statuses": measured.statuses,
-    }
+    def as_json(self, measured: StreamRun) -> dict[str, Any]:
+        return {
+            "streams": measured.streams,
+            "errors": len(measured.errors),
+            "seconds": {moment: rounded(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))},
+            "cpu_ms_per_stream": round(measured.cpu_ms, 1),
+            "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
+            "readers_ms_per_stream": round(measured.readers_ms, 1),
+            "before": _load(measured.before),
+            "peak": _load(measured.peak),
+            "after": _load(measured.after),
+            "vanished": {
+                "readers": len(measured.vanished),
+                "stopped_seconds": round(measured.stopped_seconds, 2),
+                **_load(measured.settled),
+            },
+            "statuses": measured.statuses,
+        }
 
 
 def _load(load: StreamLoad) -> dict[str, Any]:

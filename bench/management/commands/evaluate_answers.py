@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.answers.runs import AnswerRun, load_folders, run
 from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, read_question_file, spread
 from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
-from bench.reporting import figure, positive, replace_section, table
-from evaluation.exceptions import EvaluationError
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report, figure, positive, table
 from evaluation.statistics import Interval, rounded
-from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 
-SECTION = "answers"
 FIGURES = {
     "answered": "answerable questions that are answered",
     "answer_in_sources": "right answer among the sources found",
@@ -36,12 +31,13 @@ FIGURES = {
 LATENCIES = {"first_token": "first token", "last_token": "last token", "refusal": "refusal"}
 
 
-class Command(PreparedCommand):
+class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Ask questions with known answers, and questions without one, as users ask them, and print how often the "
         "citations hold the answer, how often what has no answer is refused, and milliseconds to the first and last "
         "token; shares with 95 % bootstrap intervals."
     )
+    section = "answers"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -68,42 +64,57 @@ class Command(PreparedCommand):
             help="Whose questions are asked of every other set: its subject must be foreign to theirs.",
         )
         parser.add_argument("--limit", type=positive, metavar="N", help="Of each kind of question, spread evenly.")
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
-        parser.add_argument(
-            "--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page, between its marks."
-        )
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
         if not options["folders"] and not options["questions"]:
             raise CommandError("Name a folder in BEIR's form, a file of questions (--questions), or both.")
-        bar = ProgressBar(self.stderr)
+        # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
+        sets = [read_beir_questions(folder) for folder in options["folders"]]
+        files = [read_question_file(path) for path in options["questions"]]
+        foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
-        try:
-            # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
-            sets = [read_beir_questions(folder) for folder in options["folders"]]
-            files = [read_question_file(path) for path in options["questions"]]
-            foreign = [read_test_set(folder) for folder in options["off_topic"]]
-            for test_set, questions in sets:
-                collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=bar.show)
-                asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
-                runs.append(run(test_set.name, asked, [collection], report=bar.show))
-            for file in files:
-                collections = load_folders(file, self.stderr)
-                asked = _asked(file.questions, foreign, options["limit"])
-                runs.append(run(file.name, asked, collections, report=bar.show))
-        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
-            raise CommandError(str(error)) from error
-        finally:
-            bar.clear()
-        if options["write"]:
-            try:
-                replace_section(options["write"], SECTION, _as_markdown(runs))
-            except EvaluationError as error:
-                raise CommandError(str(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
-        else:
-            self.stdout.write(_as_markdown(runs))
+        for test_set, questions in sets:
+            collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
+            asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
+            runs.append(run(test_set.name, asked, [collection], report=report))
+        for file in files:
+            collections = load_folders(file, self.stderr)
+            asked = _asked(file.questions, foreign, options["limit"])
+            runs.append(run(file.name, asked, collections, report=report))
+        return runs
+
+    def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
+        """A column a set: the numbers of questions, the figures, and the times."""
+        rows = [
+            [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
+            for kind in QuestionKind
+        ]
+        of_runs = [run.figures() for run in runs]
+        rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
+        latencies = [run.latency() for run in runs]
+        rows += [
+            [
+                f"ms to {label}, p50 / p95",
+                *(f"{found[name].p50:.0f} / {found[name].p95:.0f}" if name in found else "-" for found in latencies),
+            ]
+            for name, label in LATENCIES.items()
+        ]
+        return table(["", *(run.name for run in runs)], rows)
+
+    def as_json(self, runs: Sequence[AnswerRun]) -> dict[str, Any]:
+        return {
+            "sets": [
+                {
+                    "name": run.name,
+                    "generators": run.generators,
+                    "questions": {kind.value: len(run.of(kind)) for kind in QuestionKind},
+                    **{name: None if found is None else rounded(found) for name, found in run.figures().items()},
+                    "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
+                }
+                for run in runs
+            ]
+        }
 
 
 def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
@@ -116,31 +127,3 @@ def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int
 
 def _shown(interval: Interval | None) -> str:
     return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"
-
-
-def _as_markdown(runs: Sequence[AnswerRun]) -> str:
-    """A column a set: the numbers of questions, the figures, and the times."""
-    rows = [
-        [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)] for kind in QuestionKind
-    ]
-    of_runs = [run.figures() for run in runs]
-    rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
-    latencies = [run.latency() for run in runs]
-    rows += [
-        [
-            f"ms to {label}, p50 / p95",
-            *(f"{found[name].p50:.0f} / {found[name].p95:.0f}" if name in found else "-" for found in latencies),
-        ]
-        for name, label in LATENCIES.items()
-    ]
-    return table(["", *(run.name for run in runs)], rows)
-
-
-def _as_json(run: AnswerRun) -> dict[str, Any]:
-    return {
-        "name": run.name,
-        "generators": run.generators,
-        "questions": {kind.value: len(run.of(kind)) for kind in QuestionKind},
-        **{name: None if interval is None else rounded(interval) for name, interval in run.figures().items()},
-        "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
-    }

@@ -6,7 +6,6 @@ the split "tuning" only; a figure counts when it comes from "held-out".
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from bench.beir import read_objects
-from bench.reporting import text_table
-from evaluation.exceptions import EvaluationError, UnreadableTestSet
-from evaluation.statistics import mean_interval, rounded
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report, text_table
+from evaluation.exceptions import UnreadableTestSet
+from evaluation.statistics import Interval, mean_interval, rounded
 from retrieval.search.classification import classify
 from retrieval.types import Classification, QueryClass
 
@@ -43,7 +41,7 @@ class ClassifiedQuestion:
         return self.given.query_class is self.query_class
 
 
-class Command(BaseCommand):
+class Command(MeasuringCommand):
     help = (
         "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, as a whole, for each half "
         "and each language, and the confusion matrix of the half that no rule was written on."
@@ -56,35 +54,39 @@ class Command(BaseCommand):
             "file", nargs="?", type=Path, default=SHIPPED, metavar="FILE", help="Labelled questions (the site's own)."
         )
         parser.add_argument("--errors", action="store_true", help="List what was misjudged, with the rule that did it.")
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            by_group = _groups(_read(options["file"]))
-        except EvaluationError as error:
-            raise CommandError(str(error)) from error
-        accuracies = {name: mean_interval([float(one.is_right) for one in own]) for name, own in by_group.items()}
-        if options["json"]:
-            figures = {
-                name: {"questions": len(own), "accuracy": rounded(accuracies[name]), "confusion": _confusion(own)}
-                for name, own in by_group.items()
-            }
-            self.stdout.write(json.dumps(figures, ensure_ascii=False))
-            return
-        rows = [[name, str(len(own)), str(accuracies[name])] for name, own in by_group.items()]
-        self.stdout.write(text_table(["questions", "number", "accuracy"], rows))
+    def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
+        by_group = _groups(_read(options["file"]))
+        for one in by_group["all"] if options["errors"] else ():
+            if not one.is_right:
+                given = f"{one.given.query_class} ({one.given.rule})"
+                self.stderr.write(f"{one.query_class}, taken for {given}: {one.text}")
+        return by_group
+
+    def as_json(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> dict[str, Any]:
+        return {
+            name: {"questions": len(own), "accuracy": rounded(_accuracy(own)), "confusion": _confusion(own)}
+            for name, own in by_group.items()
+        }
+
+    def as_text(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> str:
+        groups = [[name, str(len(own)), str(_accuracy(own))] for name, own in by_group.items()]
         judged = "held-out" if "held-out" in by_group else "all"
-        self.stdout.write(f"Confusion matrix, {judged}: a row is the label, a column the class given")
         matrix = _confusion(by_group[judged])
         rows = [
             [label, *map(str, given.values()), f"{given[label] / total:.3f}" if (total := sum(given.values())) else "-"]
             for label, given in matrix.items()
         ]
-        self.stdout.write(text_table(["", *matrix, "recall"], rows))
-        for one in by_group["all"] if options["errors"] else ():
-            if not one.is_right:
-                given = f"{one.given.query_class} ({one.given.rule})"
-                self.stdout.write(f"{one.query_class}, taken for {given}: {one.text}")
+        return (
+            f"{text_table(['questions', 'number', 'accuracy'], groups)}"
+            f"Confusion matrix, {judged}: a row is the label, a column the class given\n"
+            f"{text_table(['', *matrix, 'recall'], rows)}"
+        )
+
+
+def _accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
+    return mean_interval([float(one.is_right) for one in questions])
 
 
 def _read(path: Path) -> list[ClassifiedQuestion]:

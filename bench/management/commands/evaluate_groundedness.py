@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from bench.labelled_answers import JudgedAnswer, judge_answers, marking, read_labelled_answers, word_share
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report
 from bench.statistics import auroc, auroc_interval
-from evaluation.exceptions import EvaluationError
-from retrieval.infrastructure.progress import ProgressBar
 
 DIGITS = 4
 
 
-class Command(BaseCommand):
+class Command(MeasuringCommand):
     help = (
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."
@@ -33,61 +30,38 @@ class Command(BaseCommand):
             metavar="FILE",
             help='JSON lines: {"passages", "answer", "hallucinated"}, and "spans" of what is marked, as RAGTruth has.',
         )
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        progress = ProgressBar(self.stderr)
-        try:
-            judged = judge_answers(read_labelled_answers(options["file"]), progress.show)
-        except EvaluationError as error:
-            raise CommandError(str(error)) from error
-        finally:
-            progress.clear()
-        if options["json"]:
-            self.stdout.write(json.dumps(_as_json(judged), ensure_ascii=False))
-            return
-        self._print(judged)
+    def measure(self, options: dict[str, Any], report: Report) -> list[JudgedAnswer]:
+        return judge_answers(read_labelled_answers(options["file"]), report)
 
-    def _print(self, judged: Sequence[JudgedAnswer]) -> None:
-        labels = _labels(judged)
-        area = auroc_interval(labels, _scores(judged))
-        self.stdout.write(f"{len(judged)} answers, {sum(labels)} of them hallucinated\n\n")
-        self.stdout.write(f"AUROC of groundedness       {area}")
-        self.stdout.write(f"AUROC of the share of words {_baseline(judged):.3f}")
-        found = marking(judged)
+    def as_text(self, judged: Sequence[JudgedAnswer]) -> str:
+        figures, found = self.as_json(judged), marking(judged)
+        hallucinated = sum(each.answer.hallucinated for each in judged)
         shares = ["-" if share is None else f"{share:.2f}" for share in (found.precision, found.recall)]
-        self.stdout.write(
-            f"\nMarked sentences: {found.marked} of {found.sentences}, precision {shares[0]}, recall {shares[1]} of "
+        return (
+            f"{len(judged)} answers, {hallucinated} of them hallucinated\n\n"
+            f"AUROC of groundedness       {figures['auroc']:.3f} [{figures['low']:.3f} {figures['high']:.3f}]\n"
+            f"AUROC of the share of words {figures['baseline_auroc']:.3f}\n\n"
+            f"Marked sentences: {found.marked} of {found.sentences}, precision {shares[0]}, recall {shares[1]} of "
             f"the {found.bad} that people marked.\n"
         )
 
-
-def _labels(judged: Sequence[JudgedAnswer]) -> list[bool]:
-    return [each.answer.hallucinated for each in judged]
-
-
-def _scores(judged: Sequence[JudgedAnswer]) -> list[float]:
-    """Higher for what is more likely hallucinated."""
-    return [-each.score for each in judged]
-
-
-def _baseline(judged: Sequence[JudgedAnswer]) -> float:
-    return auroc(_labels(judged), [-word_share(each.answer) for each in judged])
-
-
-def _as_json(judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
-    area = auroc_interval(_labels(judged), _scores(judged))
-    found = marking(judged)
-    return {
-        "answers": len(judged),
-        "auroc": round(area.mean, DIGITS),
-        "low": round(area.low, DIGITS),
-        "high": round(area.high, DIGITS),
-        "baseline_auroc": round(_baseline(judged), DIGITS),
-        "sentences": {
-            "judged": found.sentences,
-            "marked": found.marked,
-            "precision": None if found.precision is None else round(found.precision, DIGITS),
-            "recall": None if found.recall is None else round(found.recall, DIGITS),
-        },
-    }
+    def as_json(self, judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
+        labels = [each.answer.hallucinated for each in judged]
+        # Higher for what is more likely hallucinated.
+        area = auroc_interval(labels, [-each.score for each in judged])
+        found = marking(judged)
+        return {
+            "answers": len(judged),
+            "auroc": round(area.mean, DIGITS),
+            "low": round(area.low, DIGITS),
+            "high": round(area.high, DIGITS),
+            "baseline_auroc": round(auroc(labels, [-word_share(each.answer) for each in judged]), DIGITS),
+            "sentences": {
+                "judged": found.sentences,
+                "marked": found.marked,
+                "precision": None if found.precision is None else round(found.precision, DIGITS),
+                "recall": None if found.recall is None else round(found.recall, DIGITS),
+            },
+        }

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
+from bench.management.measuring import MeasuringCommand
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
-from bench.reporting import figure, interval, positive, replace_section, table, text_table
+from bench.reporting import Report, figure, interval, positive, table, text_table
 from bench.statistics import paired_difference
-from evaluation.exceptions import EvaluationError
 from evaluation.statistics import METRICS, Interval, rounded
-from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
 # What every method is compared with, question by question: what almost every product ships.
 BASELINE = SearchMethod.RRF.value
+TIMED = ("lexical", "vector", "rerank", "total")
 
 
-class Command(PreparedCommand):
+class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Load test sets in BEIR's form, each into a collection of its own, and print how well each method ranks them: "
         "means over the queries with 95 % bootstrap intervals, and milliseconds per stage."
     )
+    section = "ranking"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="With corpus.jsonl and queries.jsonl.")
@@ -49,86 +47,65 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--language", default="", help="Of the texts: english, dutch, … Told by the set if left out."
         )
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
-        parser.add_argument(
-            "--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page, between its marks."
-        )
+        super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["reranker"] is not None:
+            self.section = f"ranking {options['reranker']}"
+        super().handle(*args, **options)
+
+    def measure(self, options: dict[str, Any], report: Report) -> list[SetRun]:
         methods = _methods(options["methods"])
         reranker = options["reranker"]
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
-        bar = ProgressBar(self.stderr)
+        check_depth()
+        # All are read before the first is searched: a misspelt folder shows at once, not after an hour.
+        test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
+        configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
         runs = []
-        try:
-            check_depth()
-            # All are read before the first is searched: a misspelt folder shows at once, not after an hour.
-            test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
-            configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
-            for test_set, configuration in zip(test_sets, configurations, strict=True):
-                if test_set.unknown_documents:
-                    bar.clear()
-                    self.stderr.write(
-                        f"{test_set.name}: {test_set.unknown_documents} relevant documents are not in the corpus."
-                    )
-                collection = load(test_set, configuration=configuration, chunked=options["chunked"], report=bar.show)
-                runs.append(
-                    run(test_set, collection, methods, reranker=reranker, limit=options["limit"], report=bar.show)
-                )
-                if not options["json"]:
-                    bar.clear()
-                    self._print(runs[-1])
-        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
-            raise CommandError(str(error)) from error
-        finally:
-            bar.clear()
-        if options["write"]:
-            try:
-                section = "ranking" if reranker is None else f"ranking {reranker}"
-                replace_section(options["write"], section, _as_markdown(runs))
-            except EvaluationError as error:
-                raise CommandError(str(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
-        elif len(runs) > 1:
-            self._print_means(runs)
+        for test_set, configuration in zip(test_sets, configurations, strict=True):
+            if unknown := test_set.unknown_documents:
+                self.stderr.write(f"{test_set.name}: {unknown} relevant documents are not in the corpus.")
+            collection = load(test_set, configuration=configuration, chunked=options["chunked"], report=report)
+            runs.append(run(test_set, collection, methods, reranker=reranker, limit=options["limit"], report=report))
+        return runs
 
-    def _print(self, run: SetRun) -> None:
-        self.stdout.write(f"{run.name}: {run.documents} documents, {run.queries} queries")
-        baseline = run.methods.get(BASELINE)
-        rows = []
-        for name, method in run.methods.items():
-            intervals = (method.interval(metric) for metric in METRICS)
-            latency = method.latency()
-            times = (latency.get(stage) for stage in ("lexical", "vector", "rerank", "total"))
-            rows.append(
-                [
-                    name,
-                    *map(str, intervals),
-                    _difference(method, baseline) if baseline is not method else "",
-                    *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
-                ]
-            )
-        header = [
-            "method",
-            *METRICS,
-            f"ndcg@10 - {BASELINE}",
-            "lexical ms p50/p95",
-            "vector ms",
-            "rerank ms",
-            "total ms",
-        ]
-        self.stdout.write(text_table(header, rows))
+    def as_text(self, runs: Sequence[SetRun]) -> str:
+        return "".join(map(_shown, runs)) + (_means_shown(runs) if len(runs) > 1 else "")
 
-    def _print_means(self, runs: Sequence[SetRun]) -> None:
-        self.stdout.write(f"Means of {len(runs)} sets, each counting once")
-        rows = []
-        for name in runs[0].methods:
-            of_sets = [run.methods[name] for run in runs]
-            means = (sum(run.interval(metric).mean for run in of_sets) / len(of_sets) for metric in METRICS)
-            rows.append([name, *(f"{mean:.3f}" for mean in means)])
-        self.stdout.write(text_table(["method", *METRICS], rows))
+    def as_json(self, runs: Sequence[SetRun]) -> dict[str, Any]:
+        return {"sets": [_as_json(run) for run in runs]}
+
+    def as_markdown(self, runs: Sequence[SetRun]) -> str:
+        return _as_markdown(runs)
+
+
+def _shown(run: SetRun) -> str:
+    baseline = run.methods.get(BASELINE)
+    rows = []
+    for name, method in run.methods.items():
+        latency = method.latency()
+        times = (latency.get(stage) for stage in TIMED)
+        difference = _paired(method, baseline) if baseline is not None and baseline is not method else None
+        rows.append(
+            [
+                name,
+                *(str(method.interval(metric)) for metric in METRICS),
+                f"{difference.mean:+.3f} [{difference.low:+.3f} {difference.high:+.3f}]" if difference else "",
+                *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
+            ]
+        )
+    header = ["method", *METRICS, f"ndcg@10 - {BASELINE}", *(f"{stage} ms p50/p95" for stage in TIMED)]
+    return f"{run.name}: {run.documents} documents, {run.queries} queries\n{text_table(header, rows)}"
+
+
+def _means_shown(runs: Sequence[SetRun]) -> str:
+    rows = []
+    for name in runs[0].methods:
+        means = (sum(run.methods[name].interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
+        rows.append([name, *(f"{mean:.3f}" for mean in means)])
+    return f"Means of {len(runs)} sets, each counting once\n{text_table(['method', *METRICS], rows)}"
 
 
 def _methods(names: str) -> list[str]:
@@ -140,13 +117,6 @@ def _methods(names: str) -> list[str]:
             f"There is no method {', '.join(map(repr, unknown)) or 'to run'}: they are {', '.join(METHODS)}."
         )
     return methods
-
-
-def _difference(method: MethodRun, baseline: MethodRun | None) -> str:
-    if baseline is None:
-        return "-"
-    difference = _paired(method, baseline)
-    return f"{difference.mean:+.3f} [{difference.low:+.3f} {difference.high:+.3f}]"
 
 
 def _paired(method: MethodRun, baseline: MethodRun) -> Interval:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report
 from bench.tables.questions import TableQuestion, Tally, halves, is_right, read_questions
 from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
@@ -22,7 +24,7 @@ from retrieval.tables.results import TableResult
 from retrieval.types import SearchFilters
 
 
-class Command(PreparedCommand):
+class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Ingest each table of a set in the form of WikiTableQuestions into a collection of its own, ask its questions "
         "there, and print how many get a computed value and how many of these are right, for both halves of the tables."
@@ -31,9 +33,9 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="DIR", help="With questions.jsonl and tables/NAME.csv.")
         parser.add_argument("--wrong", choices=["shaping", "judging"], help="Print the wrong values of this half.")
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def measure(self, options: dict[str, Any], report: Report) -> dict[str, Tally]:
         try:
             questions = read_questions(options["folder"])
         except (OSError, ValueError, KeyError) as error:
@@ -41,29 +43,29 @@ class Command(PreparedCommand):
         half_of = halves(questions)
         tallies: dict[str, Tally] = defaultdict(Tally)
         for question, result in _ask(questions):
-            stated = result is not None and result.is_computed
-            right = result is not None and stated and is_right(result.answers, question.answers)
             half = half_of[question.table]
-            for name in (half, f"{half}: {result.operation}" if result is not None and stated else ""):
-                if name:
-                    tallies[name].add(stated=stated, right=right)
-            if result is not None and stated and not right and options["wrong"] == half:
+            if result is None or not result.is_computed:
+                tallies[half].add(stated=False, right=False)
+                continue
+            right = is_right(result.answers, question.answers)
+            for name in (half, f"{half}: {result.operation}"):
+                tallies[name].add(stated=True, right=right)
+            if not right and options["wrong"] == half:
                 self.stderr.write(
                     f"{question.table.name} {question.question} | {result.operation} {list(result.conditions)} | "
                     f"{list(result.answers)} | {list(question.answers)}"
                 )
-        if options["json"]:
-            figures = {
-                name: {"questions": tally.questions, "stated": tally.stated, "right": tally.right}
-                for name, tally in sorted(tallies.items())
-            }
-            self.stdout.write(json.dumps(figures))
-            return
-        for name, tally in sorted(tallies.items()):
-            share = f"{100 * tally.right / tally.stated:.1f} %" if tally.stated else "none"
-            self.stdout.write(
-                f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right ({share})"
-            )
+        return dict(sorted(tallies.items()))
+
+    def as_json(self, tallies: dict[str, Tally]) -> dict[str, Any]:
+        return {name: asdict(tally) for name, tally in tallies.items()}
+
+    def as_text(self, tallies: dict[str, Tally]) -> str:
+        return "\n".join(
+            f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right "
+            f"({f'{100 * tally.right / tally.stated:.1f} %' if tally.stated else 'none'})"
+            for name, tally in tallies.items()
+        )
 
 
 def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableResult | None]]:

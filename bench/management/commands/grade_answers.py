@@ -8,20 +8,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError
 from django.test.utils import override_settings
 
 from bench.answers.askers import OwnCodeAsker, SiteAsker
 from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
-from bench.reporting import replace_section, table, text_table
+from bench.management.measuring import MeasuringCommand
+from bench.reporting import Report, table, text_table
 from chat.conf import generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, rounded
-from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 
-SECTION = "graded answers"
 SHARES = {
     "zeros": "useless (no points)",
     "near_misses_refused": "near misses refused",
@@ -32,11 +29,12 @@ SHARES = {
 }
 
 
-class Command(PreparedCommand):
+class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Ask questions with what a good answer holds, grade what comes back from 0 to 3, and print the mean points by "
         "kind of question and by corpus, with 95 % bootstrap intervals, and what was refused rightly and wrongly."
     )
+    section = "graded answers"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="JSON lines; bench/answers/graded.py says what a line holds.")
@@ -46,42 +44,54 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--model", action="store_true", help="The configured language model writes; without it, passages are shown."
         )
-        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--save", type=Path, metavar="FILE", help="Write each graded answer, a line each.")
-        parser.add_argument(
-            "--write", type=Path, metavar="FILE", help="Put the table into this Markdown page, between its marks."
-        )
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        bar = ProgressBar(self.stderr)
-        try:
-            questions = read_graded(options["file"])
-            asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
-            if not asked:
-                raise EvaluationError(f"{options['file']} asks nothing of the corpus {options['corpus']!r}.")
-            with ExitStack() as stack:
-                save = stack.enter_context(options["save"].open("w", encoding="utf-8")) if options["save"] else None
+    def measure(self, options: dict[str, Any], report: Report) -> GradedRun:
+        questions = read_graded(options["file"])
+        asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
+        if not asked:
+            raise EvaluationError(f"{options['file']} asks nothing of the corpus {options['corpus']!r}.")
+        if options["model"] and generator() is None:
+            raise EvaluationError("No language model is configured: set LOCAL_MODEL, or OPENAI_BASE_URL.")
+        with ExitStack() as stack:
+            save = stack.enter_context(options["save"].open("w", encoding="utf-8")) if options["save"] else None
 
-                def tell(number: int, graded: GradedReply) -> None:
-                    bar.show("asking", number, len(asked))
-                    if save is not None:
-                        save.write(json.dumps(graded.as_json(), ensure_ascii=False) + "\n")
+            def tell(number: int, graded: GradedReply) -> None:
+                report("asking", number, len(asked))
+                if save is not None:
+                    save.write(json.dumps(graded.as_json(), ensure_ascii=False) + "\n")
 
-                if options["model"] and generator() is None:
-                    raise EvaluationError("No language model is configured: set LOCAL_MODEL, or OPENAI_BASE_URL.")
-                if not options["model"]:
-                    stack.enter_context(override_settings(OPENAI_MODEL=""))
-                asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
-                run = run_graded(asked, asker, tell)
-            if options["write"]:
-                replace_section(options["write"], SECTION, _as_markdown(run))
-        except (EvaluationError, RetrievalError) as error:
-            raise CommandError(str(error)) from error
-        except OSError as error:
-            raise CommandError(f"{options['save']} cannot be written: {error.strerror}.") from error
-        finally:
-            bar.clear()
-        self.stdout.write(json.dumps(_as_json(run)) if options["json"] else _as_text(run), ending="\n")
+            if not options["model"]:
+                stack.enter_context(override_settings(OPENAI_MODEL=""))
+            asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
+            return run_graded(asked, asker, tell)
+
+    def as_text(self, run: GradedRun) -> str:
+        points = text_table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
+        return points + text_table(["share of the questions", ""], _figures(run)).rstrip()
+
+    def as_markdown(self, run: GradedRun) -> str:
+        points = table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
+        return f"{points}\n\n{table(['share of the questions', ''], _figures(run))}"
+
+    def as_json(self, run: GradedRun) -> dict[str, Any]:
+        def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
+            interval = run.points(kind=kind, corpus=corpus)
+            number = len(run.of(kind=kind, corpus=corpus))
+            return None if interval is None else {**rounded(interval), "questions": number}
+
+        seconds = run.seconds()
+        return {
+            "points": points(),
+            "kinds": {kind: points(kind) for kind in run.kinds},
+            "corpora": {
+                corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
+                for corpus in run.corpora
+            },
+            "shares": {name: None if share is None else rounded(share) for name, share in run.shares().items()},
+            "seconds": None if seconds is None else rounded(seconds, 2),
+        }
 
 
 def _points(run: GradedRun, kind: str, corpus: str = "") -> str:
@@ -111,31 +121,3 @@ def _figures(run: GradedRun) -> list[list[str]]:
     if seconds := run.seconds():
         rows.append(["seconds, p50 / p95", f"{seconds.p50:.2f} / {seconds.p95:.2f}"])
     return rows
-
-
-def _as_text(run: GradedRun) -> str:
-    points = text_table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
-    return points + text_table(["share of the questions", ""], _figures(run)).rstrip()
-
-
-def _as_markdown(run: GradedRun) -> str:
-    points = table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
-    return f"{points}\n\n{table(['share of the questions', ''], _figures(run))}"
-
-
-def _as_json(run: GradedRun) -> dict[str, Any]:
-    def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
-        interval = run.points(kind=kind, corpus=corpus)
-        return None if interval is None else {**rounded(interval), "questions": len(run.of(kind=kind, corpus=corpus))}
-
-    seconds = run.seconds()
-    return {
-        "points": points(),
-        "kinds": {kind: points(kind) for kind in run.kinds},
-        "corpora": {
-            corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
-            for corpus in run.corpora
-        },
-        "shares": {name: None if share is None else rounded(share) for name, share in run.shares().items()},
-        "seconds": None if seconds is None else rounded(seconds, 2),
-    }
