@@ -8,7 +8,6 @@ BENCH_STREAMS ?= 200
 TEST_PROCESSES ?= 3
 SOAK_KILLS ?= 300
 SOAK_ANSWERS ?= 2000
-SOAK_ASKERS ?= 128
 VENV := .venv
 BIN := $(VENV)/bin
 # Of the environment, or of .env, which the site reads itself.
@@ -89,10 +88,9 @@ bench-dashboard: $(VENV)/.site
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
 
-soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers, a zoo of hostile files (about two hours)
+soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a zoo of hostile files (about two hours)
 	$(BIN)/python -m bench.reliability.kills --kills $(SOAK_KILLS)
 	$(BIN)/python -m bench.reliability.endurance --answers $(SOAK_ANSWERS)
-	$(BIN)/python -m bench.reliability.ramp --most $(SOAK_ASKERS)
 	$(BIN)/python -m bench.reliability.zoo
 
 fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesis, in an environment of its own)

@@ -2,7 +2,6 @@
 
     .venv/bin/python -m bench.reliability.kills      kill -9 at random points, and what is lost
     .venv/bin/python -m bench.reliability.endurance  thousands of answers in a row, and what grows
-    .venv/bin/python -m bench.reliability.ramp       more and more askers at once, and what they get
     .venv/bin/python -m bench.reliability.zoo        hostile files in one burst, and innocent ones beside them
 
 Each starts a site of its own with `manage.py serve`, on a fresh data directory and a loopback port, and stops it.

@@ -1,6 +1,6 @@
 """Thousands of answers in a row, and what grows meanwhile: memory, open files, threads, database connections.
 
-.venv/bin/python -m bench.reliability.endurance [--answers 2000] [--minutes 120] [--port 8233]
+.venv/bin/python -m bench.reliability.endurance [--answers 2000] [--port 8233]
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import argparse
 import json
 import time
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import NamedTuple
 
 import psutil
 from psycopg import connect
@@ -25,106 +26,32 @@ MOST_GROWTH_MIB = 20.0
 ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSample:
-    """A moment of all the processes in a role, after so many answers."""
+class ProcessSample(NamedTuple):
+    """A moment of all the processes in a role."""
 
-    answers: int
     rss_mib: float
     files: int
     threads: int
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """How one role's memory went, from the first to the last quarter of what was sampled behind the warm-up."""
-
-    role: str
-    first_mib: float
-    last_mib: float
-    mib_per_thousand: float
-    most_files: int
-    last_files: int
-    most_threads: int
-    last_threads: int
-
-    @property
-    def is_flat(self) -> bool:
-        return self.last_mib - self.first_mib <= max(MOST_GROWTH_MIB, MOST_GROWTH_SHARE * self.first_mib)
-
-
-def sample(site: RunningSite, role: str, answers: int) -> ProcessSample | None:
-    """None while there is no process in the role. Of PostgreSQL's processes, what they do not share is counted."""
-    rss, files, threads, found = 0.0, 0, 0, 0
-    for process in _with_servers(site, role):
+def sample(site: RunningSite, role: str) -> ProcessSample:
+    """Of PostgreSQL's processes, what they do not share is counted."""
+    found = site.find(role)
+    if role == "postgres":
+        found += [child for process in found for child in process.children()]
+    rss, files, threads = 0.0, 0, 0
+    for process in found:
         try:
             memory = process.memory_info()
             rss += (memory.rss - (memory.shared if role == "postgres" else 0)) / 2**20
             files += process.num_fds()
             threads += process.num_threads()
-            found += 1
         except psutil.Error:
             continue
-    return ProcessSample(answers, rss, files, threads) if found else None
+    return ProcessSample(rss, files, threads)
 
 
-def _with_servers(site: RunningSite, role: str) -> list[psutil.Process]:
-    found = site.find(role)
-    return found + [child for process in found for child in process.children()] if role == "postgres" else found
-
-
-def growth(role: str, samples: list[ProcessSample], answers: int) -> Growth:
-    compared = [each for each in samples if each.answers >= answers * WARM_UP_SHARE] or samples
-    quarter = max(1, len(compared) // 4)
-    first, last = compared[:quarter], compared[-quarter:]
-    return Growth(
-        role,
-        sum(each.rss_mib for each in first) / quarter,
-        sum(each.rss_mib for each in last) / quarter,
-        _slope([(each.answers, each.rss_mib) for each in compared]) * 1000,
-        max(each.files for each in compared),
-        compared[-1].files,
-        max(each.threads for each in compared),
-        compared[-1].threads,
-    )
-
-
-def _slope(points: list[tuple[int, float]]) -> float:
-    """By least squares; 0 of fewer than two points."""
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
-
-
-def endure(
-    site: RunningSite, answers: int, seconds_limit: float
-) -> tuple[list[Growth], list[float], list[int], Counter[str]]:
-    """The growth of each role, the seconds of each answer, the database's connections, and what went wrong."""
-    samples: dict[str, list[ProcessSample]] = defaultdict(list)
-    times: list[float] = []
-    connections: list[int] = []
-    errors: Counter[str] = Counter()
-    questions = distinct_questions("endurance ")
-    began = time.monotonic()
-    for number in range(1, answers + 1):
-        started = time.monotonic()
-        if started - began > seconds_limit:
-            break
-        reply = site.post("/api/v1/ask/", {"question": next(questions), "anew": True})
-        times.append(time.monotonic() - started)
-        if reply.status != 200:
-            errors[f"status {reply.status}: {json.dumps(reply.body)[:100]}"] += 1
-        if number % SAMPLE_EVERY == 0 or number == answers:
-            for role in ROLES:
-                if (found := sample(site, role, number)) is not None:
-                    samples[role].append(found)
-            connections.append(_connections(site))
-            progress(number, answers, f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections")
-    return [growth(role, samples[role], len(times)) for role in ROLES if samples[role]], times, connections, errors
-
-
-def _connections(site: RunningSite) -> int:
+def database_connections(site: RunningSite) -> int:
     with connect(site.postgres.url, autocommit=True) as connection:
         row = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -135,45 +62,49 @@ def _connections(site: RunningSite) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=2000)
-    parser.add_argument("--minutes", type=float, default=120.0, help="After which no more are asked.")
     parser.add_argument("--port", type=int, default=8233)
-    parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
     given = parser.parse_args()
+    samples: dict[str, list[ProcessSample]] = defaultdict(list)
+    times: list[float] = []
+    connections: list[int] = []
+    errors: Counter[str] = Counter()
+    questions = distinct_questions("endurance ")
     with running_site(given.port) as site:
-        roles, times, connections, errors = endure(site, given.answers, given.minutes * 60)
+        for number in range(1, given.answers + 1):
+            started = time.monotonic()
+            reply = site.post("/api/v1/ask/", {"question": next(questions), "anew": True})
+            times.append(time.monotonic() - started)
+            if reply.status != 200:
+                errors[f"status {reply.status}: {json.dumps(reply.body)[:100]}"] += 1
+            if number % SAMPLE_EVERY == 0 or number == given.answers:
+                for role in ROLES:
+                    samples[role].append(sample(site, role))
+                connections.append(database_connections(site))
+                told = f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections"
+                progress(number, given.answers, told)
+    rows, has_grown = [], False
+    for role, taken in samples.items():
+        compared = taken[int(len(taken) * WARM_UP_SHARE) :]
+        quarter = max(1, len(compared) // 4)
+        first, last = (fmean(each.rss_mib for each in part) for part in (compared[:quarter], compared[-quarter:]))
+        is_flat = last - first <= max(MOST_GROWTH_MIB, MOST_GROWTH_SHARE * first)
+        has_grown = has_grown or not is_flat
+        files, threads = (
+            f"{getattr(compared[-1], name)} (at most {max(getattr(each, name) for each in compared)})"
+            for name in ("files", "threads")
+        )
+        rows.append([role, f"{first:.0f} MiB", f"{last:.0f} MiB", files, threads, "yes" if is_flat else "**no**"])
+    print(table(["process", "first quarter", "last quarter", "open files", "threads", "flat"], rows))
     quarter = max(1, len(times) // 4)
-    early, late = times[:quarter], times[-quarter:]
-    if given.json:
-        result = {"roles": [asdict(role) for role in roles], "seconds": times, "connections": connections}
-        print(json.dumps({**result, "errors": errors}))
-    else:
-        head = ["process", "first quarter", "last quarter", "per 1,000 answers", "open files", "threads", "flat"]
-        print(
-            table(
-                head,
-                [
-                    [
-                        role.role,
-                        f"{role.first_mib:.0f} MiB",
-                        f"{role.last_mib:.0f} MiB",
-                        f"{role.mib_per_thousand:+.1f} MiB",
-                        f"{role.last_files} (at most {role.most_files})",
-                        f"{role.last_threads} (at most {role.most_threads})",
-                        "yes" if role.is_flat else "**no**",
-                    ]
-                    for role in roles
-                ],
-            )
-        )
-        print(f"\n{len(times)} answers, {sum(errors.values())} errors; {len(times) / sum(times):.1f} a second.")
-        print(
-            f"p95 {seconds(percentile(early, 95))} in the first quarter, {seconds(percentile(late, 95))} in the last;",
-            end=" ",
-        )
-        print(f"database connections at most {max(connections)}, at the end {connections[-1]}.")
-        for error, number in errors.most_common(10):
-            print(f"- {number} x {error}")
-    raise SystemExit(1 if errors or not all(role.is_flat for role in roles) else 0)
+    early, late = (seconds(percentile(part, 95)) for part in (times[:quarter], times[-quarter:]))
+    print(
+        f"\n{len(times)} answers, {errors.total()} errors; {len(times) / sum(times):.1f} a second. p95 {early} in the "
+        f"first quarter, {late} in the last; database connections at most {max(connections)}, at the end "
+        f"{connections[-1]}."
+    )
+    for error, number in errors.most_common(10):
+        print(f"- {number} x {error}")
+    raise SystemExit(1 if errors or has_grown else 0)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -215,7 +214,6 @@ def main() -> None:
     parser.add_argument("--rest", type=float, default=20.0, help="Minutes in which all work has to be finished.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=8231)
-    parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
     given = parser.parse_args()
     with running_site(given.port) as site:
         from bench.reliability.invariants import files_left_behind, read_again, totals, violations
@@ -237,20 +235,16 @@ def main() -> None:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
-    if given.json:
-        end = {"rest_seconds": rest, "at_stake": at_stake, "files": left_behind, "read_again": given_up}
-        print(json.dumps({**asdict(result), **end}))
-    else:
-        print(_table(result))
-        print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
-        print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
-        print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
-        print(f"Documents that were interrupted too often, and were read again: {given_up}.")
-        print(f"Files without a document: {left_behind}, after a repair {left_after}.")
-        print(f"What the load met: {dict(load.met.most_common(8))}.")
-        print(f"Violations: {len(result.violations)}.")
-        for sentence, number in Counter(result.violations).most_common(40):
-            print(f"- {sentence}{f' ({number} times)' if number > 1 else ''}")
+    print(_table(result))
+    print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
+    print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
+    print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
+    print(f"Documents that were interrupted too often, and were read again: {given_up}.")
+    print(f"Files without a document: {left_behind}, after a repair {left_after}.")
+    print(f"What the load met: {dict(load.met.most_common(8))}.")
+    print(f"Violations: {len(result.violations)}.")
+    for sentence, number in Counter(result.violations).most_common(40):
+        print(f"- {sentence}{f' ({number} times)' if number > 1 else ''}")
     raise SystemExit(1 if result.violations else 0)
 
 

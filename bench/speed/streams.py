@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -20,7 +21,6 @@ from django.conf import settings
 from django.db import connection
 
 from bench import with_constants
-from bench.asker import AskOutcome, read_all
 from bench.speed.slow_model import SlowModel, slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
@@ -28,11 +28,23 @@ from evaluation.statistics import Percentiles, percentiles
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
+# The first byte of the body, beside the events that a reader sees: the first sign of life.
+FIRST_BYTE = "first_byte"
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
 STOP_SECONDS = 60.0
+READING_SECONDS = 600.0
 SETTLE_SECONDS = 2.0
 _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 grams. Its price is {n}10 euros.\n"
+
+
+@dataclass(slots=True)
+class Reading:
+    """A question streamed: the seconds until the first byte, and until the first event of each name. ``error`` says why
+    there is no answer."""
+
+    first: dict[str, float] = field(default_factory=dict)
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +66,11 @@ class StreamRun:
     once; ``settled`` is the load a little after that. ``quoted`` says that no model wrote."""
 
     streams: int
-    readings: Sequence[AskOutcome]
+    readings: Sequence[Reading]
     before: StreamLoad
     peak: StreamLoad
     after: StreamLoad
-    vanished: Sequence[AskOutcome]
+    vanished: Sequence[Reading]
     stopped_seconds: float
     settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
@@ -123,17 +135,77 @@ def _questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
-def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[AskOutcome]:
+def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[AskOutcome]:
+def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
     """Readers who hang up together as soon as each of them has read something, or has failed."""
 
-    def enough(readings: Sequence[AskOutcome]) -> bool:
+    def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds, enough=enough))
+
+
+async def read_all(
+    port: int,
+    questions: Sequence[str],
+    collection: str,
+    *,
+    over_seconds: float = 0.0,
+    enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
+) -> list[Reading]:
+    """One stream a question, begun one after the other in ``over_seconds``.
+
+    All hang up at once, without a word, when there has been ``enough``, or after ten minutes.
+    """
+    readings = [Reading() for _ in questions]
+    pause_seconds = over_seconds / max(1, len(questions))
+
+    async def read(number: int) -> None:
+        await asyncio.sleep(number * pause_seconds)
+        await _read_one(port, {"question": questions[number], "collection": collection}, readings[number])
+
+    tasks = [asyncio.create_task(read(number)) for number in range(len(questions))]
+    deadline = time.monotonic() + READING_SECONDS
+    while not all(task.done() for task in tasks) and not enough(readings) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return readings
+
+
+async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
+    """Until `completed` or `failed`."""
+    body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
+    head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    writer: asyncio.StreamWriter | None = None
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        answered = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n", 1)[0]
+        if " 200 " not in f"{answered} ":
+            reading.error = f"status {answered}"
+            return
+        while line := await reader.readline():
+            reading.first.setdefault(FIRST_BYTE, time.monotonic() - started)
+            if not line.startswith(b"event:"):
+                continue
+            name = line.removeprefix(b"event:").strip().decode()
+            reading.first.setdefault(name, time.monotonic() - started)
+            if name == "failed":
+                reading.error = (await reader.readline()).decode(errors="replace").strip()
+            if name in ("completed", "failed"):
+                return
+        reading.error = "The stream ended without an outcome."
+    except (OSError, ValueError, asyncio.IncompleteReadError) as error:
+        reading.error = f"{type(error).__name__}: {error}"
+    finally:
+        if writer is not None:
+            # At once: an orderly end would first send and receive what is under way.
+            writer.transport.abort()
 
 
 def _until_stopped(model: SlowModel, collection: Collection) -> float:
