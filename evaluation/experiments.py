@@ -116,56 +116,48 @@ class ArmOutcome:
     visitors: int = 0
     observed: int = 0
     answers: int = 0
-    values: dict[str, list[float]] = field(default_factory=lambda: {str(metric): [] for metric in Experiment.Metric})
+    values: dict[str, list[float]] = field(default_factory=lambda: {metric: [] for metric in Experiment.Metric.values})
 
     def rate(self, metric: str) -> ArmRate:
-        values = self.values[metric]
-        unknown = float("nan")
+        values, unknown = self.values[metric], float("nan")
         return ArmRate(
             len(values), fmean(values) if values else unknown, variance(values) if len(values) > 1 else unknown
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ArmComparison:
-    """A metric in both arms. ``effect`` is None while there are too few visitors for an interval."""
-
-    metric: str
-    control: ArmRate
-    treatment: ArmRate
-    effect: Effect | None
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
-    """``watched`` is the metric that does not decide."""
+    """``effects`` are by metric, the one that decides first; None while there are too few visitors for an interval."""
 
     experiment: Experiment
-    arms: tuple[ArmOutcome, ArmOutcome]
-    primary: ArmComparison
-    watched: ArmComparison
-    verdict: ExperimentVerdict
+    control: ArmOutcome
+    treatment: ArmOutcome
+    effects: dict[str, Effect | None]
 
     @property
-    def winner(self) -> ArmOutcome | None:
-        won = {ExperimentVerdict.CONTROL: self.arms[0], ExperimentVerdict.TREATMENT: self.arms[1]}
-        return won.get(self.verdict)
+    def verdict(self) -> ExperimentVerdict:
+        found = self.effects[self.experiment.metric]
+        if found is None or not found.excludes_zero:
+            is_over = self.experiment.state == Experiment.State.ENDED
+            return ExperimentVerdict.NO_DIFFERENCE if is_over else ExperimentVerdict.WAITING
+        is_better_when_higher = self.experiment.metric == Experiment.Metric.HELPFUL
+        is_treatment = (found.difference > 0) == is_better_when_higher
+        return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
 
 
 def report(experiment: Experiment) -> Report:
     """The report of a started experiment, from its visitors until now or until it ended."""
-    arms = tuple(
+    control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
     )
-    of_arm = {outcome.arm: outcome for outcome in arms}
+    parameters = {
+        "since": experiment.started_at,
+        "until": experiment.ended_at or timezone.now(),
+        "observation": OBSERVATION,
+        "approved": APPROVED,
+    }
     with connection.cursor() as cursor:
-        parameters = {
-            "since": experiment.started_at,
-            "until": experiment.ended_at or timezone.now(),
-            "observation": OBSERVATION,
-            "approved": APPROVED,
-        }
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
             # As `Conversation.subject`.
@@ -173,7 +165,7 @@ def report(experiment: Experiment) -> Report:
             arm = arm_of(experiment, subject)
             if arm is None:
                 continue
-            outcome = of_arm[arm]
+            outcome = treatment if arm is Arm.TREATMENT else control
             if not is_over:
                 outcome.observed += 1
                 continue
@@ -182,24 +174,14 @@ def report(experiment: Experiment) -> Report:
             for metric, value in zip((Experiment.Metric.HELPFUL, Experiment.Metric.REFUSAL), values, strict=True):
                 if value is not None:
                     outcome.values[metric].append(value)
-    control, treatment = arms
-    compared = {
-        metric: ArmComparison(
-            metric,
-            control.rate(metric),
-            treatment.rate(metric),
-            effect(control.rate(metric), treatment.rate(metric), ALPHA),
-        )
-        for metric in Experiment.Metric.values
-    }
-    primary = compared.pop(experiment.metric)
-    (watched,) = compared.values()
-    return Report(experiment, (control, treatment), primary, watched, _verdict(experiment, primary.effect))
+    metrics = sorted(Experiment.Metric.values, key=lambda metric: metric != experiment.metric)
+    effects = {metric: effect(control.rate(metric), treatment.rate(metric), ALPHA) for metric in metrics}
+    return Report(experiment, control, treatment, effects)
 
 
 def sentence(summary: Report) -> str:
     """The verdict in words."""
-    found = summary.primary.effect
+    found = summary.effects[summary.experiment.metric]
     if found is None or not found.is_known:
         if summary.verdict is ExperimentVerdict.WAITING:
             return _t("No decision yet: there are too few visitors.")
@@ -224,15 +206,6 @@ def sentence(summary: Report) -> str:
 def points(difference: float) -> str:
     """A difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
-
-
-def _verdict(experiment: Experiment, found: Effect | None) -> ExperimentVerdict:
-    if found is None or not found.excludes_zero:
-        is_over = experiment.state == Experiment.State.ENDED
-        return ExperimentVerdict.NO_DIFFERENCE if is_over else ExperimentVerdict.WAITING
-    is_better_when_higher = experiment.metric == Experiment.Metric.HELPFUL
-    is_treatment = (found.difference > 0) == is_better_when_higher
-    return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
 
 
 # Its start and its end ------------------------------------------------------------------------------------------------

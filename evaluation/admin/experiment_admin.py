@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation import experiments
-from evaluation.arms import LEAST_PER_ARM, ArmRate
-from evaluation.experiments import ArmComparison, ExperimentRefused, ExperimentVerdict, points, report, sentence
+from evaluation.arms import LEAST_PER_ARM
+from evaluation.experiments import ExperimentRefused, ExperimentVerdict, Report, points, report, sentence
 from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.admin.base import PageAdmin, badge
@@ -31,8 +31,6 @@ _COLOURS = {
     Experiment.State.RUNNING: "processing",
     Experiment.State.ENDED: "ready",
 }
-
-
 # Of a verdict, in the admin's colours, which are named for what happens to documents.
 _VERDICT_COLOURS = {
     ExperimentVerdict.WAITING: "processing",
@@ -63,17 +61,12 @@ class ExperimentAdmin(PageAdmin):
     class Media:
         css = {"all": ["retrieval/admin.css", "evaluation/experiments.css"]}
 
-    # Only a draft can be changed or deleted ------------------------------------------------------------------------
-
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        is_draft = obj is None or obj.state == Experiment.State.DRAFT
-        return is_draft and super().has_change_permission(request, obj)
+        """Only a draft can be changed, and deleted."""
+        return _is_draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        is_draft = obj is None or obj.state == Experiment.State.DRAFT
-        return is_draft and super().has_delete_permission(request, obj)
-
-    # The list and the form -------------------------------------------------------------------------------------------
+        return _is_draft(obj) and super().has_delete_permission(request, obj)
 
     @admin.display(description=_("state"), ordering="state")
     def state_badge(self, experiment: Experiment) -> SafeString:
@@ -108,7 +101,7 @@ class ExperimentAdmin(PageAdmin):
         return _to_page(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
-        is_draft = obj.state == Experiment.State.DRAFT
+        is_draft = _is_draft(obj)
         return {
             "started": None if is_draft else started_page(obj),
             "is_draft": is_draft,
@@ -116,8 +109,6 @@ class ExperimentAdmin(PageAdmin):
             "may_steer": request.user.has_perm(STEER),
             "may_publish": request.user.has_perm(PUBLISH),
         }
-
-    # Start and end ---------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -147,6 +138,10 @@ class ExperimentAdmin(PageAdmin):
         return _to_page(experiment)
 
 
+def _is_draft(experiment: Experiment | None) -> bool:
+    return experiment is None or experiment.state == Experiment.State.DRAFT
+
+
 def _to_page(experiment: Experiment) -> HttpResponseRedirect:
     return redirect("admin:evaluation_experiment_change", experiment.pk)
 
@@ -154,36 +149,32 @@ def _to_page(experiment: Experiment) -> HttpResponseRedirect:
 def started_page(experiment: Experiment) -> dict[str, Any]:
     """What the page of a started experiment shows."""
     summary = report(experiment)
+    is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
-        "arms": summary.arms,
+        "arms": (summary.control, summary.treatment),
         "sentence": sentence(summary),
         "colour": _VERDICT_COLOURS[summary.verdict],
-        "rows": [_row(one) for one in (summary.primary, summary.watched)],
-        "winner": summary.winner,
+        "rows": [_row(summary, metric) for metric in summary.effects],
+        "is_decided": is_decided,
         "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,
         "least": LEAST_PER_ARM,
     }
 
 
-def _row(compared: ArmComparison) -> dict[str, str]:
+def _row(summary: Report, metric: str) -> dict[str, str]:
     """A metric in both arms, with the number of visitors that each mean is of."""
-    found = compared.effect
-    interval, difference = _t("too few visitors"), "–"
+    found = summary.effects[metric]
+    interval = _t("too few visitors")
     if found is not None:
-        difference = points(found.difference)
-        interval = (
-            _t("%(low)s to %(high)s") % {"low": points(found.low), "high": points(found.high)}
-            if found.is_known
-            else _t("all alike so far")
-        )
+        bounds = {"low": points(found.low), "high": points(found.high)}
+        interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all alike so far")
+    rates = {"control": summary.control.rate(metric), "treatment": summary.treatment.rate(metric)}
     return {
-        "label": str(Experiment.Metric(compared.metric).label),
-        "control": _mean(compared.control),
-        "treatment": _mean(compared.treatment),
-        "difference": difference,
+        "label": str(Experiment.Metric(metric).label),
+        "difference": points(found.difference) if found is not None else "–",
         "interval": interval,
+        **{
+            arm: f"{percent(rate.mean, 1) if rate.visitors else '–'} ({whole(rate.visitors)})"
+            for arm, rate in rates.items()
+        },
     }
-
-
-def _mean(rate: ArmRate) -> str:
-    return f"{percent(rate.mean, 1) if rate.visitors else '–'} ({whole(rate.visitors)})"

@@ -1,4 +1,4 @@
-"""Evaluation sets in the admin: imported, run, and exported."""
+"""Evaluation sets in the admin: imported, and run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from evaluation.sets import building, importing
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES
 from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
-from retrieval.infrastructure.record import tell
 from retrieval.models import Collection, Draft
 
 if TYPE_CHECKING:
@@ -220,12 +219,11 @@ class EvaluationSetAdmin(RunsOfSets):
         return {**self.runs_context(request, obj), "counts": counts}
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
+        imports = self.admin_site.admin_view(self.import_view)
         return [
-            path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
+            path("import/", imports, name="evaluation_evaluationset_import"),
             self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
             self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
-            path("<int:set_id>/export.csv", guard(self.export_view), name="evaluation_evaluationset_export"),
             *super().get_urls(),
         ]
 
@@ -272,12 +270,3 @@ class EvaluationSetAdmin(RunsOfSets):
             )
             self.message_user(request, told, messages.WARNING)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
-
-    def export_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
-        evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
-        if not self.has_view_permission(request, evaluation_set):
-            raise PermissionDenied
-        tell("evaluation_set.exported", evaluation_set, form="csv")
-        response = HttpResponse("".join(importing.as_csv(evaluation_set)), content_type="text/csv; charset=utf-8")
-        response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.csv"'
-        return response

@@ -1,10 +1,8 @@
-"""Import and export of sets."""
+"""Sets made of files."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -18,11 +16,6 @@ from retrieval.models import Collection, Document
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
-COLUMNS = (
-    *("id", "question", "expected_answer", "expects_refusal", "must", "must_not", "max_chars"),
-    *("origin", "source", "grade", "quote"),
-)
 
 
 def import_beir(
@@ -86,29 +79,3 @@ def _check_documents(questions: list[ImportedQuestion], collection: Collection) 
         raise UnreadableTestSet(
             f"{unknown[0].where}: the collection {collection.slug} has no document {unknown[0].source!r}{more}."
         )
-
-
-def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
-    """A heading, and a row for each expected passage; a draft has one row without any. Lists have a line an element.
-
-    A cell that a spreadsheet would take for a formula begins with an apostrophe.
-    """
-    yield _csv_row(COLUMNS)
-    questions = evaluation_set.questions.prefetch_related("expected_passages").order_by("pk")
-    for question in questions.iterator(chunk_size=500):
-        start = [
-            question.external_id or str(question.pk), question.text, question.expected_answer,
-            "yes" if question.expects_refusal else "no", "\n".join(question.must), "\n".join(question.must_not),
-            str(question.longest or ""), question.origin,
-        ]  # fmt: skip
-        passages = [[one.source, str(one.grade), one.quote] for one in question.expected_passages.all()]
-        for row in passages or [["", "", ""]]:
-            yield _csv_row(
-                [f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell for cell in start + row]
-            )
-
-
-def _csv_row(cells: Sequence[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow(cells)
-    return written.getvalue()

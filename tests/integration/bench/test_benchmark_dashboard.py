@@ -59,7 +59,8 @@ def test_made_up_answers_are_as_many_as_were_asked_for() -> None:
     assert {found.judge for found in distributions(scope(90))} == {"offline", "model"}
     assert Score.objects.filter(score=None).exists()
     assert Answer.objects.filter(completed_at__gt=timezone.now()).count() == 0
-    arms = report(first.experiment).arms
+    told = report(first.experiment)
+    arms = told.control, told.treatment
     assert sum(arm.visitors + arm.observed for arm in arms) == 150
     assert all(50 < arm.visitors + arm.observed < 100 for arm in arms)
     synthetic_answers.load(300, quiet)

@@ -136,23 +136,22 @@ def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder
     class Killed(BaseException):
         pass
 
-    original = bulk._insert
+    original = bulk.insert_chunks
     calls = []
 
-    def insert_one_batch_only(*arguments):
+    def insert_one_document_only(*arguments):
         calls.append(arguments)
         if len(calls) > 1:
             raise Killed
         return original(*arguments)
 
-    monkeypatch.setattr(bulk, "BATCH", 2)
-    monkeypatch.setattr(bulk, "_insert", insert_one_batch_only)
+    monkeypatch.setattr(bulk, "insert_chunks", insert_one_document_only)
     with pytest.raises(Killed):
         evaluate(folder)
     assert len(calls) == 2
     assert not Chunk.objects.exists()
     assert not Document.objects.exists()
-    monkeypatch.setattr(bulk, "_insert", original)
+    monkeypatch.setattr(bulk, "insert_chunks", original)
     evaluate(folder, "--methods", "lexical")
     assert len(chunk_ids()) == 4
     assert statistics_are_true(Collection.objects.get())

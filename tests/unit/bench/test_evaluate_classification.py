@@ -25,7 +25,7 @@ def file(tmp_path):
 
 def evaluate(*arguments):
     out = io.StringIO()
-    call_command("evaluate_classification", *map(str, arguments), stdout=out)
+    call_command("evaluate_classification", *map(str, arguments), stdout=out, stderr=out)
     return out.getvalue()
 
 
