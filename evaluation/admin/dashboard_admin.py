@@ -24,7 +24,7 @@ from chat.debugging.follow_up import DocumentBehind, documents_behind, trace_add
 from chat.models import Answer, Feedback
 from evaluation.charts import Caption, Series, line_chart, stacked_bars
 from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
-from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
+from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, unanswered
 from evaluation.dashboard.scope import (
     PERIODS,
     UNANSWERED,
@@ -79,7 +79,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         scope = scope_of(request.GET, request.user)
         (days, total), scores = activity(scope), distributions(scope)
         ungrounded = low_scores(scope, AnswerSelection("groundedness"))
-        found_gaps = find_gaps(scope, patiently=False)
         context = {
             "tiles": tiles(scope, total),
             "charts": day_charts(scope, days),
@@ -108,9 +107,8 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
                     else _("No answer was judged in this period, so groundedness is unknown."),
                 ),
             ],
-            "found": found_gaps,
-            "shown_gaps": found_gaps.gaps[:SHOWN],
             "gaps_address": scope.address("gaps"),
+            "unanswered": unanswered(scope)[1],
             **(extra_context or {}),
         }
         return self._page(request, "dashboard", _("Dashboard"), scope, context)
@@ -158,10 +156,10 @@ _METRICS = (
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> list[SafeString]:
-    """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
+    """What happened on each day: questions and their outcome, helpful rate, latency."""
     labels = [day_and_month(day) for day in days]
 
-    def series(divisor: float, **named: str) -> list[Series]:
+    def series(divisor: float = 1, **named: str) -> list[Series]:
         read = {name: [getattr(day, field) for day in days.values()] for field, name in named.items()}
         return [
             Series(name, [None if one is None else one / divisor for one in values]) for name, values in read.items()
@@ -170,47 +168,36 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> list[Saf
     def links(**lookups: object) -> list[str]:
         return [scope.answer_list(day, **lookups) for day in days]
 
-    def bars(caption: Caption, drawn: list[Series], **lookups: object) -> SafeString:
-        return stacked_bars(caption, labels, drawn, number=whole, links=links(**lookups))
-
-    def rate(caption: Caption, drawn: list[Series], **lookups: object) -> SafeString:
-        return line_chart(caption, labels, drawn, most=1, number=percent, links=links(**lookups))
-
     return [
-        bars(
+        stacked_bars(
             _caption(
                 "questions",
                 _("Questions a day"),
                 _("Questions by the day on which their answer was finished, and by outcome."),
                 _("No question was answered in this period."),
             ),
+            labels,
             series(
-                1,
                 answered=_("answered"),
                 refused=_("no answer in the documents"),
                 failed=_("failed"),
                 stopped=_("stopped"),
             ),
+            number=whole,
+            links=links(),
         ),
-        rate(
+        line_chart(
             _caption(
                 "helpful",
                 _("Helpful rate"),
                 _("Share of the rated answers that were rated as helpful. Days without a rating are left out."),
                 _("Nobody rated an answer in this period, so the rate is unknown."),
             ),
-            series(1, helpful_rate=_("helpful")),
-            feedback__helpful__exact=0,
-        ),
-        rate(
-            _caption(
-                "refusals",
-                _("Refusals"),
-                _("Refused: no answer found in the documents. Share of the complete answers."),
-                _("No answer was completed in this period, so the share is unknown."),
-            ),
-            series(1, refusal_rate=_("refused")),
-            refused__exact=1,
+            labels,
+            series(helpful_rate=_("helpful")),
+            most=1,
+            number=percent,
+            links=links(feedback__helpful__exact=0),
         ),
         line_chart(
             _caption(
@@ -231,16 +218,6 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> list[Saf
             ),
             number=decimal,
             links=links(status__exact=Answer.Status.COMPLETED.value),
-        ),
-        bars(
-            _caption(
-                "degraded",
-                _("Degraded searches"),
-                _("Questions for which one part of the search failed, such as search by meaning."),
-                _("Every part of the search answered every question of this period."),
-            ),
-            series(1, degraded=_("degraded")),
-            degraded="yes",
         ),
     ]
 

@@ -159,8 +159,6 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 """
 
 MOST_GAPS = 30
-# So many questions are embedded while somebody waits for the dashboard; for more there is a page of its own.
-AT_ONCE = 60
 KEPT_SECONDS = 900
 # The answers of a gap whose sources are looked at.
 _SAMPLE = 20
@@ -216,7 +214,7 @@ def nearest_documents(
 class GapReport:
     """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
 
-    ``error`` says why there are none although there are questions; ``is_left`` that grouping takes too long for now.
+    ``error`` says why there are none although there are questions.
     """
 
     gaps: list[Gap] = field(default_factory=list)
@@ -225,14 +223,12 @@ class GapReport:
     total: int = 0
     found_at: datetime | None = None
     error: str = ""
-    is_left: bool = False
 
 
-def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
+def find_gaps(scope: DashboardScope) -> GapReport:
     """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
 
-    Unless ``patiently``, many questions that were not grouped lately are left for the page that is. An embedder that
-    does not answer is announced in the log and in the result.
+    An embedder that does not answer is announced in the log and in the result.
     """
     asked, total = unanswered(scope)
     if not asked:
@@ -250,8 +246,6 @@ def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
     if kept is not None:
         return kept
     words = wordings(asked)
-    if not patiently and len(words) > AT_ONCE:
-        return GapReport(read=len(asked), total=total, is_left=True)
     try:
         vectors = conf.embedder().embed_documents(words)
     except RetrievalError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -21,7 +21,7 @@ from evaluation.judgements import JobMeter
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.runs import agreement
-from evaluation.runs.results import Result, measure_of
+from evaluation.runs.results import measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.statistics import METRICS, TOP_K, judged_ranking
 from retrieval import conf as retrieval_conf
@@ -56,25 +56,6 @@ class RunInput:
     questions: Sequence[EvaluationQuestion]
 
 
-class Measurement(Protocol):
-    """One kind of run, about to be measured."""
-
-    unresolved: int
-    """Of what is expected, so much is no longer in the documents."""
-
-    def warm_up(self, question: EvaluationQuestion) -> None:
-        """Loads models and opens connections, so that the first question is not slower than the others.
-
-        Raises: NotMeasured, Unmeasurable.
-        """
-
-    def ask(self, question: EvaluationQuestion) -> Result:
-        """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable, LeaseLost."""
-
-    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Why the figures of these results are not to be relied on; empty when they are."""
-
-
 def search_errors(trace: SearchTrace) -> str:
     """What went wrong in the parts of a search, also in one that answered in part; empty when nothing did."""
     errors = [retriever.error for retriever in trace.retrievers]
@@ -96,7 +77,7 @@ def prepare_reranker(name: str) -> None:
 
 
 class SearchMeasurement:
-    """Implements ``Measurement``."""
+    """A search run, about to be measured. ``unresolved`` expected passages are no longer in the documents."""
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
@@ -108,9 +89,14 @@ class SearchMeasurement:
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
+        """Loads models and opens connections, so that the first question is not slower than the others.
+
+        Raises: NotMeasured, Unmeasurable.
+        """
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
+        """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -138,6 +124,7 @@ class SearchMeasurement:
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
+        """Why the figures of these results are not to be relied on; empty when they are."""
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
@@ -189,7 +176,7 @@ async def reply_to(
 
 
 class AnswerMeasurement:
-    """Implements ``Measurement``, with the site's generator, and its model judge where there is one."""
+    """An answers run, about to be measured, with the site's generator, and its model judge where there is one."""
 
     unresolved = 0
 
@@ -216,7 +203,6 @@ class AnswerMeasurement:
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
-        self._measure(result, reply.end)
         self._grade(result, question, reply.end)
         # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
         if self._judge is not None and not result.is_fallback:
@@ -248,18 +234,19 @@ class AnswerMeasurement:
             notice=end.notice,
             first_token_milliseconds=None if reply.first_ms is None else round(reply.first_ms, 2),
             milliseconds=round(reply.last_ms, 2),
+            agreement=agreement.agreement(
+                end.text,
+                refused=end.refused,
+                expected=question.expected_answer,
+                expects_refusal=question.expects_refusal,
+            ),
+            groundedness=agreement.groundedness(end.statements, refused=end.refused),
+            refusal=float(end.refused == question.expects_refusal),
         )
         if (usage := end.usage) is not None:
             result.prompt_tokens, result.completion_tokens = usage.prompt_tokens, usage.completion_tokens
             result.cost = usage.cost
         return result
-
-    def _measure(self, result: AnswerResult, end: Completed) -> None:
-        result.agreement = agreement.agreement(
-            end.text, refused=end.refused, expected=result.expected_answer, expects_refusal=result.expects_refusal
-        )
-        result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
-        result.refusal = float(end.refused == result.expects_refusal)
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
         """Counts what the question says of its answer beside an expected one."""

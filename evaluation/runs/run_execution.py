@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import transaction
@@ -20,7 +20,6 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
     AnswerMeasurement,
-    Measurement,
     NotMeasured,
     RunInput,
     SearchMeasurement,
@@ -41,10 +40,7 @@ logger = logging.getLogger(__name__)
 
 # A worker's task is ended after CELERY_TASK_TIME_LIMIT; before, the run is left, between two questions, to the next.
 LONGEST_STINT_SECONDS = 10 * 60.0
-_KINDS: Mapping[str, Callable[[RunInput], Measurement]] = {
-    RunKind.SEARCH: SearchMeasurement,
-    RunKind.ANSWERS: AnswerMeasurement,
-}
+Measurement = SearchMeasurement | AnswerMeasurement
 
 # How many questions were asked, of how many.
 Report = Callable[[int, int], None]
@@ -87,7 +83,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _task(run)
     # Before the passages are looked up: a change in between is then seen at the end.
     version = corpus_version(task.collection_id)
-    measurement = _KINDS[run.kind](task)
+    measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
     asked = set(results_of(run).values_list("question", flat=True))
     left = [question for question in task.questions if question.pk not in asked]

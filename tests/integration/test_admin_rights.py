@@ -40,7 +40,7 @@ def closed() -> list[tuple[str, str]]:
 
 def test_there_are_as_many_as_there_should_be() -> None:
     names = {name for name, _address in closed()}
-    assert {"retrieval_draft_publish", "evaluation_evaluationset_export", "evaluation_dashboard_gaps"} <= names
+    assert {"retrieval_draft_publish", "evaluation_evaluationset_import", "evaluation_dashboard_gaps"} <= names
     assert len(names) > 100
 
 

@@ -291,7 +291,6 @@ RULES: dict[str, Rule] = {
     },
     "admin:evaluation_make_case": post("admin:evaluation_make_case", answer=lambda world: str(answer(world))),
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", of(EvaluationSet), kind="x"),
-    "admin:evaluation_evaluationset_export": get("admin:evaluation_evaluationset_export", of(EvaluationSet)),
 }
 # The five pages that the admin makes of each model.
 MODELS: dict[str, Any] = {

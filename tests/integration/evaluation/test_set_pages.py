@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -77,12 +74,6 @@ def test_a_bad_file_is_told_by_line_and_nothing_is_imported(admin, library, monk
     large = {**sent, "queries": SimpleUploadedFile("q", QUERIES)}
     assert "The file is larger than" in admin.post(f"{SETS}import/", large).content.decode()
     assert not EvaluationSet.objects.exists()
-
-
-def test_a_set_is_exported(admin, evaluation_set) -> None:
-    table = admin.get(f"{SETS}{evaluation_set.pk}/export.csv")
-    assert table["Content-Disposition"] == 'attachment; filename="library.csv"'
-    assert len(list(csv.reader(io.StringIO(table.content.decode(), newline="")))) == 7
 
 
 # Test cases from answers ---------------------------------------------------------------------------------------------
@@ -278,4 +269,4 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
     ):
         assert client.post(address, sent).status_code == 403, address
     client.logout()
-    assert client.get(f"{SETS}{evaluation_set.pk}/export.csv").status_code == 302
+    assert client.get(f"{SETS}{evaluation_set.pk}/change/").status_code == 302

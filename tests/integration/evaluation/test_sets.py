@@ -170,12 +170,3 @@ def test_nothing_is_half_imported(library) -> None:
     importing.import_beir({**files, "qrels.tsv": QRELS + b"q2\tgone.md\t0\n"}, library, slug="mine")
     with pytest.raises(EvaluationError, match="named 'mine' already"):
         importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine")
-
-
-def test_a_set_is_written_with_its_passages(library) -> None:
-    evaluation_set = set_of(library, questions={"=HYPERLINK(1)": "pump.md"})
-    EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="A draft")
-    heading, row, last = list(importing.as_csv(evaluation_set))
-    assert heading.startswith("id,question,expected_answer")
-    assert "'=HYPERLINK(1)" in row
-    assert last.strip().endswith("A draft,,no,,,,manual,,,")
