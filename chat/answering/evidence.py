@@ -58,12 +58,14 @@ class Evidence:
 
     ``by_words`` says that meaning took no part, because the embedder did not answer or nothing was fitted for it.
     ``closeness`` has how near each source's best passage comes in meaning, by marker; empty with ``by_words``.
+    ``alone`` has the markers of the sources whose best passage answers the question by its own two numbers.
     """
 
     probability: float
     features: Mapping[str, float]
     by_words: bool
     closeness: Mapping[int, float]
+    alone: frozenset[int] = frozenset()
 
     @property
     def is_answerable(self) -> bool:
@@ -81,35 +83,52 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
-    features = {"coverage": max(_coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources)}
+    coverage = {each.marker: _coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources}
     cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
-    by_words = calibration is None or not cosines
-    closeness: dict[int, float] = {}
-    intercept, weights = INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS
-    if calibration is not None and cosines:
-        closeness = {
-            source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
-            for source in sources
-            if source.block.best.chunk_id in cosines
-        }
-        features["closeness"] = max(closeness.values(), default=0.0)
-        intercept, weights = INTERCEPT, WEIGHTS
-    logit = intercept + sum(weight * features[name] for name, weight in weights.items())
-    if foreign := _foreign(trace.query, sources) if calibration and calibration.across_languages else []:
-        features["foreign_closeness"] = max(closeness.get(each.marker, 0.0) for each in foreign)
-        of_these = sum(weight * features[name] for name, weight in WEIGHTS_OF_ANOTHER_LANGUAGE.items())
-        logit = max(logit, intercept + of_these)
-    probability = 1.0 / (1.0 + math.exp(-logit))
+    features = {"coverage": max(coverage.values())}
     if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
-        features["given"] = probability = 1.0
-    return Evidence(probability, features, by_words, closeness)
+        return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
+    if calibration is None or not cosines:
+        return Evidence(_probability(features, INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS), features, True, {})
+    closeness = {
+        source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
+        for source in sources
+        if source.block.best.chunk_id in cosines
+    }
+    features["closeness"] = max(closeness.values(), default=0.0)
+    foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
+    if foreign:
+        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in foreign)
+    alone = {
+        marker
+        for marker, near in closeness.items()
+        if _answerable(
+            {"coverage": coverage[marker], "closeness": near}
+            | ({"foreign_closeness": near} if marker in foreign else {})
+        )
+        >= ANSWERABLE
+    }
+    return Evidence(_answerable(features), features, False, closeness, frozenset(alone))
 
 
-def _foreign(question: str, sources: Sequence[ContextSource]) -> list[ContextSource]:
-    """The sources in another language than the question, as far as both are known."""
+def _answerable(features: Mapping[str, float]) -> float:
+    """The probability by both numbers; that of a passage in another language by its closeness, where that is higher."""
+    probability = _probability(features, INTERCEPT, WEIGHTS)
+    if "foreign_closeness" in features:
+        probability = max(probability, _probability(features, INTERCEPT, WEIGHTS_OF_ANOTHER_LANGUAGE))
+    return probability
+
+
+def _probability(features: Mapping[str, float], intercept: float, weights: Mapping[str, float]) -> float:
+    logit = intercept + sum(weight * features[name] for name, weight in weights.items())
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
+    """The markers of the sources in another language than the question, as far as both are known."""
     language = detect_language(question)
-    found = [(source, detect_language(source.block.best.content)) for source in sources] if language else []
-    return [source for source, spoken in found if spoken and spoken != language]
+    found = [(source.marker, detect_language(source.block.best.content)) for source in sources] if language else []
+    return frozenset(marker for marker, spoken in found if spoken and spoken != language)
 
 
 def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:

@@ -59,8 +59,14 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
 
 def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
     """The best source that has anything to quote, and the second one where it is nearly as good. A passage
-    that a curator gave the question stands alone."""
-    ranked = sorted(sources, key=lambda source: (-source.block.score, source.marker))
+    that a curator gave the question stands alone.
+
+    Sources that answer by themselves come first: the best one by rank may be in the question's language and about
+    something else, while one in another language is why the question counts as answerable.
+    """
+    ranked = sorted(
+        sources, key=lambda source: (source.marker not in evidence.alone, -source.block.score, source.marker)
+    )
     best = list(islice(filter(places, ranked), 2))
     yield from best[:1]
     if len(best) < 2 or "given" in evidence.features:

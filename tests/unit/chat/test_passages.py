@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chat.answering.evidence import Evidence
@@ -129,6 +131,13 @@ def test_the_best_source_is_quoted_wherever_it_stands() -> None:
     low = source("The pump is green.", marker=1, score=1.0)
     high = source("The pump weighs 3450 g.", marker=2, score=2.0)
     assert quoted("weigh", low, high, closeness=(0.5, 1.0)).text == "The pump weighs 3450 g. [2]"
+
+
+def test_a_source_that_answers_by_itself_is_quoted_before_a_higher_one_that_does_not() -> None:
+    high = source("Neem uw medicijnen mee.", marker=1, score=2.0)
+    low = source("The archive is encrypted.", marker=2, score=1.0)
+    found = replace(evidence(0.1, 0.7), alone=frozenset({2}))
+    assert quote("Welke versleuteling?", [high, low], found).text == "The archive is encrypted. [2]"
 
 
 def test_numbers_in_brackets_of_a_document_are_no_markers() -> None:

@@ -106,6 +106,13 @@ def test_a_passage_in_another_language_needs_no_common_words() -> None:
     assert not weigh(far, [dutch], SCALE).is_answerable
 
 
+def test_sources_that_answer_by_their_own_numbers_are_named() -> None:
+    both = [source("One.", marker=1), source("Two.", marker=2), source("Three.", marker=3)]
+    evidence = weigh(trace({1: (0.2, 0.4), 2: (0.5, 0.8), 3: (0.2, 1.0)}), both, SCALE)
+    assert evidence.is_answerable
+    assert evidence.alone == {2, 3}
+
+
 def test_no_sources_no_confidence() -> None:
     assert weigh(trace({}), [], SCALE).probability == 0.0
 
