@@ -14,8 +14,8 @@ from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-# Those up to here belong to the first release, or were there before the rule.
-RULED_AFTER = {"chat": 9, "evaluation": 2, "ragsite": 6, "retrieval": 1}
+# The number of the last migration of the first release.
+RULED_AFTER = dict.fromkeys(("chat", "evaluation", "ragsite", "retrieval"), 1)
 
 REMOVING = (
     migrations.RemoveField,
