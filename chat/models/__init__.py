@@ -3,8 +3,7 @@ from chat.models.approved import ApprovedAnswer, ApprovedQuestion, ApprovedSourc
 from chat.models.budget import QuestionBudget, QuestionCount
 from chat.models.conversation import Conversation, DeletedDocument
 from chat.models.instructions import CollectionInstructions
-from chat.models.language_model import LanguageModel
-from chat.models.trial import ModelTrial
+from chat.models.language_model import LanguageModel, ModelTrial
 
 __all__ = [
     "Answer",

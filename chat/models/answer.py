@@ -39,89 +39,58 @@ class Answer(Leased):
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
     # What was searched: a collection, one document of it, or with neither all that the asker might read.
     collection = models.ForeignKey(
-        Collection, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("collection")
+        Collection, models.SET_NULL, null=True, related_name="+", verbose_name=_("collection")
     )
-    document = models.ForeignKey(Document, models.SET_NULL, null=True, blank=True, related_name="+")
-    method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
-    model = models.CharField(
-        _("language model"), max_length=200, blank=True, help_text=_("The language model to use. Empty: the default.")
-    )
-    history = models.JSONField(
-        _("given history"),
-        null=True,
-        blank=True,
-        help_text=_("Earlier turns, if the client keeps them and not the site."),
-    )
-    anew = models.BooleanField(
-        _("asked anew"),
-        default=False,
-        help_text=_("Write a new answer, even if the same question was answered before."),
-    )
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
+    # Asked for; empty: the site's defaults.
+    method = models.CharField(max_length=12)
+    model = models.CharField(max_length=200)
+    # Earlier turns, if the client keeps them and not the site.
+    history = models.JSONField(null=True)
+    # Write a new answer, even if the same question was answered before.
+    anew = models.BooleanField(default=False)
     # The collections of the API key that the question came with, by id; None without such a key.
-    asked_within = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
+    asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
-    text = models.TextField(_("answer"), blank=True)
+    text = models.TextField()
     refused = models.BooleanField(_("no answer in the documents"), default=False)
-    near: models.JSONField[list[dict[str, Any]]] = models.JSONField(
-        _("near places"), default=list, blank=True, help_text=_("For a refusal: the nearest passages.")
-    )
-    choices: models.JSONField[list[dict[str, str]]] = models.JSONField(
-        _("questions offered"), default=list, blank=True, help_text=_("What the question may have meant.")
-    )
-    error = models.TextField(_("error"), blank=True)
-    notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that was shown to the reader."))
-    search_method = models.CharField(_("search method"), max_length=12, blank=True)
-    degraded = models.JSONField(_("retrievers that did not answer"), default=list, blank=True)
-    generator = models.CharField(_("written by"), max_length=200, blank=True)
-    prompt_version = models.PositiveSmallIntegerField(
-        _("version of the prompt"), null=True, blank=True, help_text=_("Empty: no model was asked.")
-    )
-    usage = models.JSONField(_("tokens and cost"), default=dict, blank=True)
-    completed_question = models.TextField(
-        _("completed question"), blank=True, help_text=_("The question as it was searched, where it was rewritten.")
-    )
-    joined_question = models.TextField(
-        _("joined question"),
-        blank=True,
-        help_text=_("The previous question together with this one, which is also searched."),
-    )
-    confidence = models.FloatField(
-        _("confidence"),
-        null=True,
-        blank=True,
-        help_text=_("Probability that the documents answer the question, 0 to 1."),
-    )
+    # Of a refusal: the nearest passages, and what the question may have meant.
+    near: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
+    choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
+    error = models.TextField(_("error"))
+    notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))
+    search_method = models.CharField(_("search method"), max_length=12)
+    degraded = models.JSONField(default=list)
+    generator = models.CharField(_("written by"), max_length=200)
+    # None where no model was asked.
+    prompt_version = models.PositiveSmallIntegerField(null=True)
+    usage = models.JSONField(default=dict)
+    # The question as it was searched, where it was rewritten; and joined with the one before it, searched as well.
+    completed_question = models.TextField()
+    joined_question = models.TextField()
+    # Probability that the documents answer the question, 0 to 1.
+    confidence = models.FloatField(null=True)
     # What was computed over the rows of a table; None where no value is stated.
-    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True, editable=False)
-    statements = models.JSONField(
-        _("sentences"),
-        default=list,
-        blank=True,
-        help_text=_("Each sentence of the answer, checked against its sources."),
-    )
-    profile_version = models.ForeignKey(
-        SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("search profile")
-    )
+    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
+    # Each sentence of the answer, checked against its sources.
+    statements = models.JSONField(default=list)
+    profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
     # What the answer depends on, hashed: the same question of the same documents need not be answered twice.
-    cache_key = models.CharField(max_length=64, blank=True, editable=False)
-    repeats = models.ForeignKey(
-        "self", models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("repeats the answer")
-    )
-    approved = models.ForeignKey(
-        ApprovedAnswer, models.SET_NULL, null=True, blank=True, related_name="given", verbose_name=_("approved answer")
-    )
-    sources = models.JSONField(default=list, blank=True)
+    cache_key = models.CharField(max_length=64)
+    repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
+    approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
+    sources = models.JSONField(default=list)
     # All that the text may rest on, by id, those that are deleted included: it is read by who may read all of them.
-    source_collections = ArrayField(models.BigIntegerField(), default=list, blank=True, editable=False)
-    source_documents = ArrayField(models.BigIntegerField(), default=list, blank=True, editable=False)
+    source_collections = ArrayField(models.BigIntegerField(), default=list)
+    source_documents = ArrayField(models.BigIntegerField(), default=list)
     # Of questions that are offered: what their asker saw of narrowed documents, one of which may have lent a word.
-    narrowing_key = models.CharField(max_length=64, blank=True, editable=False)
-    trace = models.JSONField(default=dict, blank=True)
-    timings_ms = models.JSONField(default=dict, blank=True)
+    narrowing_key = models.CharField(max_length=64)
+    trace = models.JSONField(default=dict)
+    timings_ms = models.JSONField(default=dict)
 
-    followed_at = models.DateTimeField(null=True, editable=False)
+    followed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
-    completed_at = models.DateTimeField(_("answered"), null=True, blank=True)
+    completed_at = models.DateTimeField(_("answered"), null=True)
 
     class Meta:
         ordering = ["created_at"]
@@ -137,14 +106,7 @@ class Answer(Leased):
             models.Index(
                 fields=["completed_at"],
                 include=[
-                    "id",
-                    "conversation",
-                    "status",
-                    "refused",
-                    "search_method",
-                    "repeats",
-                    "degraded",
-                    "timings_ms",
+                    *("id", "conversation", "status", "refused", "search_method", "repeats", "degraded", "timings_ms")
                 ],
                 name="answer_figures",
             ),

@@ -30,7 +30,7 @@ class DeletedDocument(models.Model):
     """A document that was deleted, until the traces of answers have forgotten it."""
 
     document_id = models.BigIntegerField()
-    title = models.CharField(max_length=500, blank=True)
+    title = models.CharField(max_length=500)
     added_at = models.DateTimeField()
 
     def __str__(self) -> str:
@@ -41,23 +41,19 @@ class Conversation(models.Model):
     """Questions that follow one another. Belongs to a user, or to the browser of a visitor who did not sign in."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="conversations"
-    )
-    visitor = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
+    visitor = models.CharField(max_length=64, db_index=True)
     # The public part of the API key that it was begun with.
-    key = models.CharField(max_length=16, blank=True, editable=False)
+    key = models.CharField(max_length=16)
     # What the next question searches, unless it names something else: what the last one did.
     collection = models.ForeignKey(
-        Collection, models.SET_NULL, null=True, blank=True, verbose_name=_("collection"), help_text=_("Empty: all.")
+        Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
     # The language model that was chosen last; empty: the default of its owner.
-    model = models.CharField(max_length=200, blank=True, editable=False)
-    document = models.ForeignKey(Document, models.SET_NULL, null=True, blank=True, related_name="+", editable=False)
+    model = models.CharField(max_length=200)
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
     # The answer whose question was edited: what was said before it counts here as well.
-    branched_from = models.ForeignKey(
-        "chat.Answer", models.SET_NULL, null=True, blank=True, related_name="branches", editable=False
-    )
+    branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
         """What of a conversation its link leads to."""
@@ -73,15 +69,13 @@ class Conversation(models.Model):
         SIGNED_IN = "signed_in", _("people who have signed in")
 
     # In the address for whoever was sent it; without one the conversation is its owner's alone.
-    share_token = models.UUIDField(null=True, blank=True, unique=True, editable=False)
-    shared_at = models.DateTimeField(_("shared"), null=True, blank=True)
-    share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW, editable=False)
-    share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK, editable=False)
+    share_token = models.UUIDField(null=True, unique=True)
+    shared_at = models.DateTimeField(null=True)
+    share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW)
+    share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK)
     # Of one answer: which. Once it is deleted, the link leads nowhere.
-    shared_answer = models.ForeignKey(
-        "chat.Answer", models.SET_NULL, null=True, blank=True, related_name="+", editable=False
-    )
-    title = models.CharField(_("title"), max_length=200, blank=True)
+    shared_answer = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="+")
+    title = models.CharField(_("title"), max_length=200)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)
     updated_at = models.DateTimeField(_("last question"), default=timezone.now)
 

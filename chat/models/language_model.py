@@ -94,3 +94,17 @@ class LanguageModel(models.Model):
     @api_key.setter
     def api_key(self, key: str) -> None:
         self.secret = encrypt(PURPOSE, key) if key else ""
+
+
+class ModelTrial(models.Model):
+    """Whether a language model, by its name and server, was seen to call functions rightly; None until it was tried.
+
+    ``tried_at`` is when the last trial began, or ended.
+    """
+
+    model = models.CharField(max_length=500, unique=True)
+    uses_functions = models.BooleanField(null=True)
+    tried_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.model
