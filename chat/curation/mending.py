@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,86 +65,80 @@ class MendingAdmin(PageAdmin):
         answer = self.get_object(request, unquote(object_id))
         if answer is None or not self.has_view_permission(request, answer):
             raise Http404
-        doing = request.POST.get("action", "")
-        question = answer.standing_alone
+        user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
+        collection = answer.collection.slug if answer.collection is not None else ""
         wanted = request.GET.get("find", "").strip()
-        form: ApprovedAnswerForm | None = None
-        offers, trouble = _offers(request.user, wanted or question, answer)
-        if doing in ("approve", "scope"):
-            if not request.user.has_perm("chat.add_approvedanswer"):
+        offers, trouble = _offers(user, wanted or question, answer, collection)
+        forms = {way: self._form(request, answer, offers, way) for way in ("approve", "scope")}
+        said = ""
+        if doing in forms:
+            if not user.has_perm("chat.add_approvedanswer"):
                 raise PermissionDenied
-            form = self._form(request, answer, offers, doing)
-            if form.is_valid():
-                approved = form.save(commit=False)
-                approved.state = ApprovedAnswer.State.APPROVED
-                approved.save()
-                form.keep(approved)
-                self.log_addition_of(request, approved)
-                return self._done(request, answer, _("Saved. Ask again to see what readers get now."))
+            if forms[doing].is_valid():
+                approved = forms[doing].save()
+                forms[doing].keep(approved)
+                self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
+                said = _("Saved. Ask again to see what readers get now.")
         elif doing == "give":
-            if refusal := give(request.user, request.POST.get("passage", ""), question):
+            if refusal := give(user, request.POST.get("passage", ""), question):
                 messages.error(request, refusal)
             else:
-                return self._done(request, answer, _("The passage has the question now. Ask again to see the answer."))
+                said = _("The passage has the question now. Ask again to see the answer.")
         elif doing == "wording":
-            add_wording(request.user, request.POST.get("approved", ""), question)
-            return self._done(request, answer, _("Saved. Ask again to see what readers get now."))
-        again = ask_again(request.user, question, _collection_of(answer)) if doing == "ask" else None
+            add_wording(user, request.POST.get("approved", ""), question)
+            said = _("Saved. Ask again to see what readers get now.")
+        if said:
+            self.message_user(request, said, messages.SUCCESS)
+            return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
         context = {
             "original": answer,
             "question": question,
             "before": saved_result(answer),
-            "again": again,
+            "again": ask_again(user, question, collection) if doing == "ask" else None,
             "offers": offers,
             "trouble": trouble,
             "find": wanted,
-            "form": form if form is not None and doing == "approve" else self._form(request, answer, offers),
-            "scope_form": form
-            if form is not None and doing == "scope"
-            else self._form(request, answer, offers, "scope"),
-            "may_approve": request.user.has_perm("chat.add_approvedanswer"),
-            "may_give": request.user.has_perm("retrieval.change_chunk"),
-            "may_upload": request.user.has_perm("retrieval.add_document"),
-            "documents": _documents(request.user, offers),
-            "collections": Collection.objects.curated_by(request.user).in_service(),
+            "form": forms["approve"],
+            "scope_form": forms["scope"],
+            "may_approve": user.has_perm("chat.add_approvedanswer"),
+            "may_give": user.has_perm("retrieval.change_chunk"),
+            "may_upload": user.has_perm("retrieval.add_document"),
+            "documents": _documents(user, offers),
+            "collections": Collection.objects.curated_by(user).in_service(),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
-            "near_approved": _near_approved(request.user, question),
+            "near_approved": _near_approved(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
 
-    def _form(self, request: HttpRequest, answer: Answer, offers: Any, doing: str = "") -> ApprovedAnswerForm:
-        is_scope = doing == "scope"
-        kind = ApprovedAnswer.Kind.OUT_OF_SCOPE if is_scope else ApprovedAnswer.Kind.ANSWER
+    def _form(
+        self, request: HttpRequest, answer: Answer, offers: Sequence[OfferedPassage], way: str
+    ) -> ApprovedAnswerForm:
+        is_scope = way == "scope"
         collections = Collection.objects.curated_by(request.user).in_service()
         of_passages = [offer.passage.collection for offer in offers]
         first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
+        cited = [] if answer.refused else _cited_chunks(answer)
         initial = {
             "question": answer.standing_alone,
-            "text": _("This site does not answer questions about this.") if is_scope else _text_of(answer),
+            "text": "" if answer.refused else answer.text,
             "collection": first or collections.first(),
             "owner": request.user,
-            "passages": [] if answer.refused else [offer.value for offer in _cited_first(answer, offers)],
+            "passages": [offer.value for offer in offers if (offer.marker, offer.passage.chunk_id) in cited],
         }
+        if is_scope:
+            initial["text"] = _("This site does not answer questions about this.")
         data = None
-        if doing and request.method == "POST" and request.POST.get("action") == doing:
+        if request.POST.get("action") == way:
             data = request.POST.copy()
+            kind = ApprovedAnswer.Kind.OUT_OF_SCOPE if is_scope else ApprovedAnswer.Kind.ANSWER
             data.update({"kind": kind, "state": ApprovedAnswer.State.APPROVED})
             if not data.get("owner"):
                 data["owner"] = str(request.user.pk)
-        form = ApprovedAnswerForm(
-            data, initial=initial, user=request.user, offers=offers, prefix=None, auto_id=f"{doing or 'approve'}_%s"
-        )
+        form = ApprovedAnswerForm(data, initial=initial, user=request.user, offers=offers, auto_id=f"{way}_%s")
         if is_scope:
             # It cites nothing.
             form.fields["text"].help_text = ""
         return form
-
-    def log_addition_of(self, request: HttpRequest, approved: ApprovedAnswer) -> None:
-        self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
-
-    def _done(self, request: HttpRequest, answer: Answer, said: str) -> HttpResponse:
-        self.message_user(request, said, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
 
 
 def give(user: Any, chunk_id: str, question: str) -> str:
@@ -195,10 +190,12 @@ def ask_again(user: Any, question: str, collection: str) -> Result:
     if isinstance(end, Failed):
         return Result(escape(end.message), refused=True, cited=[])
     approval = end.approval
-    cited = {
-        passage_url(each.passage.document_id, each.start, each.end): _name(each.marker, each.passage)
-        for each in end.citations
-    }
+    cited = {}
+    for each in end.citations:
+        passage = each.passage
+        where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        address = passage_url(passage.document_id, each.start, each.end)
+        cited[address] = f"[{each.marker}] {passage.document_title} · {where}"
     needs_question = not end.refused and not approval
     return Result(
         answer_html(end.text, ()),
@@ -236,15 +233,6 @@ def saved_result(answer: Answer) -> Result:
     )
 
 
-def _name(marker: int, passage: Any) -> str:
-    where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
-    return f"[{marker}] {passage.document_title} · {where}"
-
-
-def _collection_of(answer: Answer) -> str:
-    return answer.collection.slug if answer.collection is not None else ""
-
-
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     """The markers of the answer with the passages that they stand for, as far as these are there."""
     found: dict[int, int] = {}
@@ -254,25 +242,15 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _offers(user: Any, question: str, answer: Answer) -> tuple[list[OfferedPassage], str]:
+def _offers(user: Any, question: str, answer: Answer, collection: str) -> tuple[list[OfferedPassage], str]:
     """The passages to choose from, and why there are no others."""
-    cited = _cited_chunks(answer)
     try:
-        return find_offers(user, question, cited, _collection_of(answer)), ""
+        return find_offers(user, question, _cited_chunks(answer), collection), ""
     except RetrievalError as error:
         return [], str(error)
 
 
-def _cited_first(answer: Answer, offers: Any) -> list[OfferedPassage]:
-    cited = set(_cited_chunks(answer))
-    return [offer for offer in offers if (offer.marker, offer.passage.chunk_id) in cited]
-
-
-def _text_of(answer: Answer) -> str:
-    return "" if answer.refused else answer.text
-
-
-def _documents(user: Any, offers: Any) -> list[tuple[str, str]]:
+def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
     """The documents of the passages that the user may open in the admin, by address and title."""
     if not user.has_perm("retrieval.view_document"):
         return []
