@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
-from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from rest_framework.authentication import SessionAuthentication
-from rest_framework.exceptions import NotFound, Throttled
-from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.renderers import BaseRenderer
+from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 
 from chat.conversations import rights
@@ -40,16 +37,6 @@ class AskersView(ApiView):
         return super().for_the_caller(error)
 
 
-class WhateverIsAccepted(DefaultContentNegotiation):
-    """JSON for refusals even where only `text/event-stream` is accepted, as the readers of streams ask for."""
-
-    def select_renderer(
-        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
-    ) -> tuple[Any, str]:
-        renderer = next(iter(renderers))
-        return renderer, str(renderer.media_type)
-
-
 def visitor_behind(request: Request) -> str:
     """The browser behind an anonymous request; empty for a user, and for a program that keeps no cookies.
 
@@ -71,17 +58,8 @@ def own_conversations(request: Request) -> ConversationQuerySet:
     return Conversation.objects.of(request.user, visitor_behind(request))
 
 
-def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> Conversation:
-    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
-    within_reach = own_conversations(request) | Conversation.objects.filter(owner=None, visitor="")
-    found = within_reach.select_related("collection").filter(pk=conversation_id).first()
-    if found is None:
-        raise NotFound("This conversation does not exist, or is not yours.")
-    return found
-
-
 def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
+    """An answer that the caller may read. Raises: Http404."""
     answer = _find(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
     conversation = answer.conversation
     if conversation.subject and not own_conversations(request).filter(pk=conversation.pk).exists():
@@ -93,7 +71,7 @@ def own_answer(request: Request, answer_id: uuid.UUID, *, or_permitted: bool = F
     """An answer that the caller asked for, and may act on; with ``or_permitted``, also as the permission to change
     answers allows. An answer of a program without an account is acted on without one.
 
-    Raises: NotFound when there is none, or it is somebody else's: which of the two is not told.
+    Raises: Http404.
     """
     answers = Answer.objects.filter(conversation__in=own_conversations(request))
     if not request.user.is_authenticated:
@@ -108,7 +86,4 @@ def _of_nobody() -> QuerySet[Answer]:
 
 
 def _find(answers: QuerySet[Answer], answer_id: uuid.UUID) -> Answer:
-    found = answers.select_related("feedback", "repeats").filter(pk=answer_id).first()
-    if found is None:
-        raise NotFound("This answer does not exist, or is not yours.")
-    return found
+    return get_object_or_404(answers.select_related("feedback", "repeats"), pk=answer_id)

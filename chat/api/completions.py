@@ -22,10 +22,9 @@ from rest_framework.exceptions import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.endpoints import begin_answer, finish_answer
-from chat.api.events import give_back_connection, with_answer
+from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
-from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
+from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer, with_answer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
 from chat.pages.cards import passage_url, whole_text
@@ -189,7 +188,7 @@ class CompletionSerializer(AnswerSerializer):
         child=serializers.DictField(), help_text="One; its `message` has `content`, `annotations` and `citations`."
     )
     question_choices = QuestionChoiceSerializer(many=True, help_text="What `ask` calls `choices`.")
-    usage = serializers.DictField(help_text="With `estimated`, reckoned from the texts' length.")  # type: ignore[assignment]  # OpenAI's
+    usage = serializers.DictField(help_text="With `estimated`, reckoned from the texts' length.")
     sources = serializers.ListField(child=serializers.DictField(), help_text="What the markers refer to.")
     ignored = serializers.ListField(child=serializers.CharField(), help_text="What was sent and had no effect.")
 

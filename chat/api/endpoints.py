@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
-from asgiref.sync import async_to_sync
-from django.db import connection
-from django.http import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import generics, status
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection, connections
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import mixins, status, viewsets
 from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.api.base import (
     AskersView,
-    WhateverIsAccepted,
     answer_within_reach,
-    conversation_within_reach,
     own_answer,
     own_conversations,
+    session_behind,
     visitor_behind,
 )
-from chat.api.events import answer_as_json, event_stream, saved_answer_as_json
 from chat.api.serializers import (
     AnswerSerializer,
     AskRequestSerializer,
@@ -31,92 +32,88 @@ from chat.api.serializers import (
     ConversationWithAnswersSerializer,
     FeedbackSerializer,
     SavedAnswerSerializer,
-    ShareSerializer,
+    answer_as_json,
+    saved_answers_as_json,
+    with_answer,
 )
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
-from chat.conversations.sharing import share, stop_sharing
 from chat.exceptions import InvalidQuestion
-from chat.models import Answer, Conversation, Feedback
+from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.models.conversation import ConversationQuerySet
-from chat.streaming import asking, readers, saving, streams
+from chat.streaming import asking, readers, saving, sse, streams
 from chat.streaming.streams import EVENT_ID
 from retrieval.api.callers import caller_of
 from retrieval.api.pagination import Pagination
 from retrieval.api.problems import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
 
-# The caller's conversations.
 
-
-class ConversationsView(generics.ListAPIView[Conversation], AskersView):
-    """The caller's conversations, the one asked in last first."""
-
-    tag = "Conversations"
-    serializer_class = ConversationSerializer
-    pagination_class = Pagination
-    queryset = Conversation.objects.none()
-
-    def get_queryset(self) -> ConversationQuerySet:
-        wanted = self.request.query_params.get("q", "")
-        own = mentioning(own_conversations(self.request), self.request.user, wanted)
-        return own.select_related("collection")
-
-    @extend_schema(
+@extend_schema_view(
+    list=extend_schema(
         parameters=[OpenApiParameter("q", str, description="Words of the title, of a question, or of an answer.")]
     )
-    def get(self, request: Request) -> Response:
-        return self.list(request)
+)
+class ConversationViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.DestroyModelMixin,
+    viewsets.GenericViewSet[Conversation],
+    AskersView,
+):
+    """The caller's conversations, the one asked in last first. Deleting one deletes its answers."""
 
-
-class ConversationView(AskersView):
     tag = "Conversations"
+    pagination_class = Pagination
+    queryset = Conversation.objects.select_related("collection")
+    lookup_value_converter = "uuid"
 
-    @extend_schema(responses=ConversationWithAnswersSerializer)
-    def get(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """A conversation with its answers, in the order of asking."""
-        conversation = conversation_within_reach(request, conversation_id)
-        return Response(ConversationWithAnswersSerializer(conversation, context={"request": request}).data)
+    def get_serializer_class(self) -> type[ConversationSerializer]:
+        return ConversationWithAnswersSerializer if self.action == "retrieve" else ConversationSerializer
 
-    @extend_schema(request=ConversationSerializer, responses=ConversationSerializer)
-    def patch(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """Give a conversation another title."""
-        conversation = conversation_within_reach(request, conversation_id)
-        wanted = ConversationSerializer(conversation, data=request.data, context={"request": request})
-        wanted.is_valid(raise_exception=True)
-        wanted.save()
-        return Response(wanted.data)
-
-    @extend_schema(responses={204: None})
-    def delete(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """Forget a conversation and its answers."""
-        conversation_within_reach(request, conversation_id).delete()
-        return Response(status=status.HTTP_204_NO_CONTENT)
+    def get_queryset(self) -> ConversationQuerySet:
+        own = own_conversations(self.request)
+        if self.action == "list":
+            own = mentioning(own, self.request.user, self.request.query_params.get("q", ""))
+        else:
+            own = own | Conversation.objects.filter(owner=None, visitor="")
+        return own.select_related("collection")
 
 
-class ShareView(AskersView):
-    tag = "Conversations"
+# Streams --------------------------------------------------------------------------------------------------------------
 
-    @extend_schema(request=ShareSerializer, responses=ConversationSerializer)
-    def post(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """Make a link under which others can read one answer, the conversation as it stands, or also what follows, as
-        far as they may read its documents. Shared already, the link leads to what is chosen now.
-        """
-        conversation = conversation_within_reach(request, conversation_id)
-        wanted = ShareSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        chosen = wanted.validated_data
-        answer = conversation.answers.filter(pk=chosen["answer"]).first() if chosen.get("answer") else None
-        if chosen["scope"] == Conversation.ShareScope.ANSWER and answer is None:
-            raise ValidationError({"answer": ["Name an answer of this conversation."]})
-        share(conversation, chosen["scope"], chosen["audience"], answer)
-        return Response(ConversationSerializer(conversation, context={"request": request}).data)
 
-    @extend_schema(responses={204: None})
-    def delete(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """Take the link back: it leads nowhere from then on."""
-        stop_sharing(conversation_within_reach(request, conversation_id))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
+    """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
+    return sse.respond(answer_events(answer, request.user, after, session_behind(request), caller_of(request)))
+
+
+async def answer_events(
+    answer: Answer, user: Any, after: str = "", session_key: str = "", caller: str = ""
+) -> AsyncIterator[bytes]:
+    """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
+    # The first bytes leave at once, so that proxies and the reader see that the line is open.
+    yield sse.comment("open")
+    await give_back_connection()
+    following = readers.follow(answer.pk, user, after, session_key=session_key, caller=caller)
+    async with aclosing(following) as events:
+        async for event in events:
+            yield encode(event)
+
+
+async def give_back_connection() -> None:
+    """Saving the session may have opened the request's connection again; a stream must not hold one while it waits."""
+    await sync_to_async(connections.close_all)()
+
+
+def encode(event: StreamedEvent) -> bytes:
+    if event.name == "ping":
+        return sse.comment("ping")
+    payload = with_answer(event.payload) if event.name == "completed" else event.payload
+    return sse.encode(json.dumps(payload), event=event.name, event_id=event.event_id)
+
+
+# Questions and answers ------------------------------------------------------------------------------------------------
 
 
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}
@@ -129,7 +126,6 @@ class NotFinished(APIException):
 
 
 class AskView(AskersView):
-    content_negotiation_class = WhateverIsAccepted
     throttle_scope = "ask"
 
     @extend_schema(
@@ -143,22 +139,27 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """A cited answer to a question, from the documents that the caller may read."""
-        wanted = AskRequestSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        asked = wanted.validated_data
-        answer = begin_answer(
-            request,
-            asked["question"],
-            visitor=visitor_behind(request),
-            conversation_id=asked.get("conversation"),
-            collection=asked.get("collection"),
-            method=asked.get("method") or "",
-            model=asked.get("model") or "",
-            anew=asked["anew"],
-        )
+        asked, answer = begin_as_asked(request, request.data, visitor_behind(request))
         if asked["stream"]:
             return event_stream(answer, request)
         return Response(answer_as_json(finish_answer(answer, request.user)))
+
+
+def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:
+    """What ``body`` asks, checked, and the question as a row. Raises: as :func:`begin_answer`."""
+    wanted = AskRequestSerializer(data=body)
+    wanted.is_valid(raise_exception=True)
+    asked = wanted.validated_data
+    return asked, begin_answer(
+        request,
+        asked["question"],
+        visitor=visitor,
+        conversation_id=asked.get("conversation"),
+        collection=asked.get("collection"),
+        method=asked.get("method") or "",
+        model=asked.get("model") or "",
+        anew=asked["anew"],
+    )
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
@@ -198,12 +199,10 @@ class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """An earlier answer of the caller's, and whether it is complete."""
-        return Response(saved_answer_as_json(answer_within_reach(request, answer_id), request.user))
+        return Response(saved_answers_as_json([answer_within_reach(request, answer_id)], request.user)[0])
 
 
 class AnswerStreamView(AskersView):
-    content_negotiation_class = WhateverIsAccepted
-
     @extend_schema(
         parameters=[
             OpenApiParameter("after", _EVENT_ID, description="The id of the last event read; empty: from the start."),

@@ -24,11 +24,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 
-from chat.api.base import AskersView, WhateverIsAccepted
-from chat.api.endpoints import begin_answer, finish_answer
-from chat.api.events import answer_as_json
+from chat.api.base import AskersView
+from chat.api.endpoints import begin_as_asked, finish_answer
 from chat.api.openai import BearerAuthentication
-from chat.api.serializers import AskRequestSerializer
+from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url
 from retrieval.api.endpoints import search_as_asked
 from retrieval.api.permissions import check_scopes
@@ -73,7 +72,6 @@ class McpAuthentication(BearerAuthentication):
 @extend_schema(exclude=True)
 class McpView(AskersView):
     authentication_classes = [McpAuthentication]
-    content_negotiation_class = WhateverIsAccepted
     key_scopes = on_every_method(Scope.SEARCH, Scope.ASK)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -221,15 +219,7 @@ def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = AskRequestSerializer(data=dict(arguments))
-    wanted.is_valid(raise_exception=True)
-    asked = wanted.validated_data
-    answer = begin_answer(
-        request,
-        asked["question"],
-        conversation_id=asked.get("conversation"),
-        collection=asked.get("collection"),
-    )
+    _asked, answer = begin_as_asked(request, arguments)
     told = answer_as_json(finish_answer(answer, request.user))
     for place in (*told["citations"], *told["near"]):
         document = place["document"]

@@ -26,12 +26,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from chat.api.base import AskersView, WhateverIsAccepted
+from chat.api.base import AskersView
 from chat.conf import choosable_models
 from retrieval import conf
-from retrieval.api.problems import Unavailable
 from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
-from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_query
 from retrieval.key_limits import Scope, on_every_method
 from retrieval.models import Collection
@@ -107,7 +105,6 @@ class OpenAIView(AskersView):
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
     authentication_classes = [BearerAuthentication]
-    content_negotiation_class = WhateverIsAccepted
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
         return respond_to
@@ -274,12 +271,6 @@ class EmbeddingsView(OpenAIView):
     )
     def post(self, request: Request) -> Response:
         """Unit vectors of texts, by the embedder that the site searches with, and with its prompt for what they are."""
-        try:
-            return self._embed(request)
-        except EmbeddingFailed as failed:
-            raise Unavailable(str(failed)) from failed
-
-    def _embed(self, request: Request) -> Response:
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

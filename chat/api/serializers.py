@@ -1,24 +1,23 @@
-"""What the API takes, and the shape of what it gives (the latter for the schema; chat.streaming.payloads builds it)."""
+"""What the API takes, and what it gives: answers as chat.streaming.payloads builds them, with the text as `answer`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
 
 from chat.answering.approved_answers import NAME as APPROVED
-from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
+from chat.conversations import rights
 from chat.models import Answer, Conversation, Feedback
+from chat.streaming import payloads
 from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.models import Collection
-from retrieval.tables.results import Operation
 from retrieval.types import SearchMethod
 
 LONGEST_COMMENT = 2000
-LONGEST_TITLE = 200
+FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
 # How an answer's passages were found: by a method of the search, or by a curator.
@@ -86,14 +85,6 @@ class QuestionChoiceSerializer(serializers.Serializer[Any]):
     question = serializers.CharField()
 
 
-class BestPassageSerializer(serializers.Serializer[Any]):
-    """The words that bear a sentence out best, by their place in the document's text."""
-
-    marker = serializers.IntegerField()
-    start = serializers.IntegerField(allow_null=True)
-    end = serializers.IntegerField(allow_null=True)
-
-
 class StatementSerializer(serializers.Serializer[Any]):
     """A sentence of the answer, held against the sources."""
 
@@ -107,44 +98,9 @@ class StatementSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="What speaks against it: `number`, `name`, `negation`, `words`, `uncited`, `elsewhere`.",
     )
-    best = BestPassageSerializer(allow_null=True)
-
-
-class UsageSerializer(serializers.Serializer[Any]):
-    """What a language model consumed; empty when none was asked."""
-
-    prompt_tokens = serializers.IntegerField(required=False)
-    completion_tokens = serializers.IntegerField(required=False)
-    cost = serializers.FloatField(required=False, allow_null=True, help_text="In the currency of the prices set.")
-    estimated = serializers.BooleanField(required=False, help_text="Reckoned by the length of the texts.")
-
-
-class ComputedDocumentSerializer(serializers.Serializer[Any]):
-    id = serializers.IntegerField()
-    title = serializers.CharField()
-
-
-class ComputedTableSerializer(serializers.Serializer[Any]):
-    document = ComputedDocumentSerializer()
-    caption = serializers.CharField(help_text="The headings above the table.")
-    rows = serializers.IntegerField(help_text="How many it has, without rows of totals.")
-
-
-class ComputedRowsSerializer(serializers.Serializer[Any]):
-    count = serializers.IntegerField(help_text="How many rows the value rests on.")
-    numbers = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Which rows of the table, from 1; the first 50 of them."
+    best = serializers.DictField(
+        allow_null=True, help_text="The words of the source `marker`, from `start` to `end`, that bear it out best."
     )
-
-
-class ComputedSerializer(serializers.Serializer[Any]):
-    """A value that was computed over the rows of a table."""
-
-    operation = serializers.ChoiceField(choices=[one.value for one in Operation if one is not Operation.ROWS])
-    values = serializers.ListField(child=serializers.CharField(), help_text="What was computed, as the table has it.")
-    conditions = serializers.ListField(child=serializers.CharField(), help_text="Which rows count.")
-    table = ComputedTableSerializer()
-    rows = ComputedRowsSerializer()
 
 
 class ApprovalSerializer(serializers.Serializer[Any]):
@@ -177,8 +133,13 @@ class AnswerSerializer(serializers.Serializer[Any]):
     joined_question = serializers.CharField(
         help_text="The question before it and this one, which was searched as well; empty: only this one was."
     )
-    usage = UsageSerializer()
-    computed = ComputedSerializer(required=False, help_text="Absent where nothing was computed.")
+    usage = serializers.DictField(
+        help_text="`prompt_tokens`, `completion_tokens`, `cost` in the currency of the prices set, and whether these "
+        "are `estimated`; empty when no language model was asked."
+    )
+    computed = serializers.DictField(
+        required=False, help_text="A value that was computed over the rows of a table; absent where none was."
+    )
     approved = ApprovalSerializer(allow_null=True, help_text="Of an answer that a curator approved; null: of others.")
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
@@ -213,38 +174,15 @@ class SavedAnswerSerializer(AnswerSerializer):
     feedback = FeedbackSerializer(allow_null=True, read_only=True)
 
 
-class ConversationSerializer(KnownFieldsOnly, serializers.ModelSerializer[Conversation]):
-    title = TextField(max_length=LONGEST_TITLE, error_messages={"blank": "Please type a title."})
+class ConversationSerializer(serializers.ModelSerializer[Conversation]):
     collection: serializers.SlugRelatedField[Collection] = serializers.SlugRelatedField(
         slug_field="slug", read_only=True, allow_null=True, help_text="The one that is searched; null: all."
     )
-    share_url = serializers.SerializerMethodField(help_text="Its link for others; null: not shared.")
 
     class Meta:
         model = Conversation
-        fields = [
-            "id",
-            "title",
-            "collection",
-            "share_url",
-            "share_scope",
-            "share_audience",
-            "created_at",
-            "updated_at",
-        ]
-        read_only_fields = ["share_scope", "share_audience", "created_at", "updated_at"]
-
-    def get_share_url(self, conversation: Conversation) -> str | None:
-        if conversation.share_token is None:
-            return None
-        request: Request = self.context["request"]
-        return request.build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
-
-
-class ShareSerializer(KnownFieldsOnly):
-    scope = NameField(choices=Conversation.ShareScope.choices, default=Conversation.ShareScope.NOW)
-    audience = NameField(choices=Conversation.ShareAudience.choices, default=Conversation.ShareAudience.LINK)
-    answer = serializers.UUIDField(required=False, allow_null=True, help_text="With the scope `answer`: its id.")
+        fields = ["id", "title", "collection", "created_at", "updated_at"]
+        read_only_fields = fields
 
 
 class ConversationWithAnswersSerializer(ConversationSerializer):
@@ -257,3 +195,51 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
     def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
         return saved_answers_as_json(answers, self.context["request"].user)
+
+
+# Answers as JSON ------------------------------------------------------------------------------------------------------
+
+
+def answer_as_json(answer: Answer) -> dict[str, Any]:
+    return with_answer(payloads.completed(answer, list(answer.citations.all())))
+
+
+def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str, Any]]:
+    """The answers with their question, their state, and what their asker thought of them; of one that ``user`` may not
+    read any more, the question and the state.
+    """
+    listed = list(answers)
+    withheld = rights.withheld_from(user, listed)
+    return [
+        {
+            **(_withheld_as_json(answer) if answer.pk in withheld else answer_as_json(answer)),
+            **_state(answer),
+            "withheld": answer.pk in withheld,
+        }
+        for answer in listed
+    ]
+
+
+def _withheld_as_json(answer: Answer) -> dict[str, Any]:
+    shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
+    shell.notice = rights.withheld_message()
+    return with_answer(payloads.completed(shell, []))
+
+
+def _state(answer: Answer) -> dict[str, Any]:
+    feedback = getattr(answer, "feedback", None)
+    return {
+        "question": answer.question,
+        "status": answer.status,
+        "error": answer.error,
+        "created_at": answer.created_at,
+        "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
+    }
+
+
+def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of chat.streaming.payloads.completed as the API promises it: the text is called `answer`, and that it
+    repeats another answer is told without that one's id, which would let the caller read what a stranger asked.
+    """
+    rest = {name: value for name, value in completed.items() if name != "text"}
+    return {"answer": completed["text"], **rest, "repeats": completed["repeats"] is not None}

@@ -1,19 +1,14 @@
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
 
 from chat.api.completions import CompletionsView
-from chat.api.endpoints import (
-    AnswerStreamView,
-    AnswerView,
-    AskView,
-    ConversationsView,
-    ConversationView,
-    FeedbackView,
-    ShareView,
-    StopView,
-)
+from chat.api.endpoints import AnswerStreamView, AnswerView, AskView, ConversationViewSet, FeedbackView, StopView
 from chat.api.openai import EmbeddingsView, ModelsView, ModelView, NotOfferedView
+
+router = SimpleRouter(use_regex_path=False)
+router.register("conversations", ConversationViewSet, basename="conversation")
 
 app_name = "chat_api"
 urlpatterns = [
@@ -22,9 +17,7 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/stream/", AnswerStreamView.as_view(), name="answer_stream"),
     path("answers/<uuid:answer_id>/stop/", StopView.as_view(), name="stop"),
     path("answers/<uuid:answer_id>/feedback/", FeedbackView.as_view(), name="feedback"),
-    path("conversations/", ConversationsView.as_view(), name="conversations"),
-    path("conversations/<uuid:conversation_id>/", ConversationView.as_view(), name="conversation"),
-    path("conversations/<uuid:conversation_id>/share/", ShareView.as_view(), name="share"),
+    path("", include(router.urls)),
 ]
 # OpenAI's protocol: without closing slashes, as its clients ask.
 openai_urlpatterns = [

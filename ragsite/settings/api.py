@@ -45,7 +45,6 @@ SPECTACULAR_SETTINGS = {
         {"name": "Conversations", "description": "The caller's conversations."},
         {"name": "Search", "description": "Ranked passages, and why each ranks where it does."},
         {"name": "Documents", "description": "Collections and their documents."},
-        {"name": "Sources", "description": "Where documents come from by themselves."},
         {"name": "OpenAI", "description": "For clients of OpenAI's protocol."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,
@@ -57,10 +56,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatusEnum": "retrieval.models.Document.Status",
-        "SourceRunStatusEnum": "retrieval.models.SourceRun.Status",
         "AnswerStatusEnum": "chat.models.Answer.Status",
-        "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
-        "ShareScopeEnum": "chat.models.Conversation.ShareScope",
         "SearchMethodEnum": "retrieval.api.serializers.RANKED_BY",
         "AnswerMethodEnum": "chat.api.serializers.ANSWERED_BY",
         "MethodEnum": "retrieval.api.serializers.METHODS",

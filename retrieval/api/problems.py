@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
-from typing import IO, Any, ClassVar, NoReturn
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from typing import IO, Any, ClassVar
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, OperationalError
-from django.http import HttpRequest, HttpResponseBase
-from rest_framework import status
-from rest_framework.exceptions import APIException, ParseError
-from rest_framework.parsers import BaseParser
-from rest_framework.renderers import JSONRenderer
+from django.http import Http404, HttpRequest, HttpResponseBase
+from rest_framework import parsers, status
+from rest_framework.exceptions import APIException, NotFound, ParseError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from retrieval.api.permissions import check_scopes
-from retrieval.exceptions import FilesUnavailable, SearchBusy, SearchUnavailable
+from retrieval.exceptions import EmbeddingFailed, FilesUnavailable, SearchBusy, SearchUnavailable
 from retrieval.infrastructure import database, disk
 from retrieval.key_limits import ScopesByMethod
 
@@ -36,11 +36,8 @@ class BodyTooLarge(APIException):
         super().__init__(f"The request is larger than {limit} MiB, not counting files.")
 
 
-class JSONParser(BaseParser):
+class JSONParser(parsers.JSONParser):
     """JSON in UTF-8, no larger than DATA_UPLOAD_MAX_MEMORY_SIZE (which the framework's own does not look at)."""
-
-    media_type = "application/json"
-    renderer_class = JSONRenderer
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -50,17 +47,19 @@ class JSONParser(BaseParser):
         if len(body) > limit:
             raise BodyTooLarge
         try:
-            return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-        except UnicodeDecodeError:
-            raise ParseError("The request body is not JSON in UTF-8.") from None
+            return super().parse(BytesIO(body), media_type, {"encoding": "utf-8"})
         except RecursionError:
             raise ParseError("The request body nests too deeply.") from None
-        except ValueError as error:
-            raise ParseError(f"The request body is not valid JSON: {error}.") from None
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
+class AlwaysJSON(DefaultContentNegotiation):
+    """JSON whatever is accepted: refusals of streams are JSON, too, where only `text/event-stream` is asked for."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        renderer = next(iter(renderers))
+        return renderer, str(renderer.media_type)
 
 
 class Unavailable(APIException):
@@ -91,6 +90,7 @@ class ApiView(APIView):
     """
 
     key_scopes: ClassVar[ScopesByMethod] = {}
+    content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # The charset a caller declares may be one, such as hex, that Django accepts and cannot decode a form with.
@@ -107,32 +107,28 @@ class ApiView(APIView):
 
     def for_the_caller(self, error: Exception) -> Exception:
         """The refusal that the caller reads for an exception from below; one that has none as it is."""
-        return _for_the_caller(error)
-
-
-def _for_the_caller(error: Exception) -> Exception:
-    if disk.is_disk_full(error):
-        return InsufficientStorage(disk.message())
-    match error:
-        case SearchBusy():
-            return Busy(str(error), error.retry_after_seconds)
-        case SearchUnavailable():
-            return Unavailable(str(error))
-        case FilesUnavailable():
-            return Unavailable(str(error))
-        case OperationalError() if database.is_node_lost(error):
-            logger.error("A node of the database did not answer an API request.", exc_info=error)
-            return Unavailable(database.outage_message())
-        case OperationalError():
-            logger.error("The database did not answer an API request.", exc_info=error)
-            return Unavailable()
-        case DataError():
-            # Such as a NUL in a user name: what no field of ours let through, and the database refused.
-            logger.warning("The database refused a value of an API request: %s", error)
-            return ParseError("The request holds a value that cannot be stored or looked up.")
-        case RequestDataTooBig():
-            return BodyTooLarge()
-        case SuspiciousOperation():
-            return ParseError(str(error))
-        case _:
-            return error
+        if disk.is_disk_full(error):
+            return InsufficientStorage(disk.message())
+        match error:
+            case SearchBusy():
+                return Busy(str(error), error.retry_after_seconds)
+            case SearchUnavailable() | FilesUnavailable() | EmbeddingFailed():
+                return Unavailable(str(error))
+            case OperationalError() if database.is_node_lost(error):
+                logger.error("A node of the database did not answer an API request.", exc_info=error)
+                return Unavailable(database.outage_message())
+            case OperationalError():
+                logger.error("The database did not answer an API request.", exc_info=error)
+                return Unavailable()
+            case DataError():
+                # Such as a NUL in a user name: what no field of ours let through, and the database refused.
+                logger.warning("The database refused a value of an API request: %s", error)
+                return ParseError("The request holds a value that cannot be stored or looked up.")
+            case RequestDataTooBig():
+                return BodyTooLarge()
+            case Http404():
+                return NotFound("This does not exist, or is not yours.")
+            case SuspiciousOperation():
+                return ParseError(str(error))
+            case _:
+                return error

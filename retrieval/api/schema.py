@@ -32,23 +32,25 @@ EVENT: dict[str, Any] = {
         "data": {"type": "string", "description": "A JSON document."},
     },
 }
-# By status: what it means, and the headers that come with it.
-_ALWAYS: dict[str, tuple[str, dict[str, str]]] = {
-    "400": ("What was sent is wrong: which field, and why.", {}),
-    "401": ("Credentials are missing or wrong.", {"WWW-Authenticate": "How to sign in."}),
-    "403": ("The caller may not do this.", {}),
-    "404": ("There is nothing with this name or id, or it is not the caller's to see.", {}),
-    "405": ("Another method is needed.", {"Allow": "The methods that are understood."}),
-    "406": ("The site does not answer in the accepted media types.", {}),
-    "429": ("Too many requests, or too many wrong credentials.", {"Retry-After": "Seconds to wait."}),
-    "503": ("The site cannot answer at the moment.", {"Retry-After": "Seconds to wait, where they are known."}),
+_ALWAYS = {
+    "400": "What was sent is wrong: which field, and why.",
+    "401": "Credentials are missing or wrong.",
+    "403": "The caller may not do this.",
+    "404": "There is nothing with this name or id, or it is not the caller's to see.",
+    "405": "Another method is needed.",
+    "429": "Too many requests, or too many wrong credentials.",
+    "503": "The site cannot answer at the moment.",
 }
-_WITH_A_BODY: dict[str, tuple[str, dict[str, str]]] = {
-    "413": ("The request is too large.", {}),
-    "415": ("The body is of another media type than the operation reads.", {}),
+_WITH_A_BODY = {
+    "413": "The request is too large.",
+    "415": "The body is of another media type than the operation reads.",
 }
-_WRITING: dict[str, tuple[str, dict[str, str]]] = {
-    "507": ("The disk is full: nothing was changed.", {"Retry-After": "Seconds to wait, where they are known."}),
+_WRITING = {"507": "The disk is full: nothing was changed."}
+_SECONDS = ("Retry-After", "Seconds to wait, where they are known.")
+_HEADERS = {
+    "401": ("WWW-Authenticate", "How to sign in."),
+    "405": ("Allow", "The methods that are understood."),
+    **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
 
@@ -86,18 +88,17 @@ class SchemaWithProblems(AutoSchema):
         form = getattr(self.view, "problem_serializer", ProblemSerializer)
         problem = self.resolve_serializer(form(), direction).ref
         invalid = self._invalid(problem) if form is ProblemSerializer else problem
-        for status, (description, headers) in self._refusals().items():
+        for status, description in self._refusals().items():
             schema = invalid if status == "400" else problem
             said = responses.get(status)
             if said is not None and "content" in said:
                 own = said["content"].get("application/json", {}).get("schema", schema)
                 schema = own if own == schema else {"anyOf": [own, schema]}
                 description = said["description"] or description
-            responses[status] = {
-                "description": description,
-                "content": {"application/json": {"schema": schema}},
-                **({"headers": _describe(headers)} if headers else {}),
-            }
+            responses[status] = {"description": description, "content": {"application/json": {"schema": schema}}}
+            if status in _HEADERS:
+                name, meaning = _HEADERS[status]
+                responses[status]["headers"] = {name: {"description": meaning, "schema": _TEXT}}
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
@@ -109,13 +110,9 @@ class SchemaWithProblems(AutoSchema):
             return {**schema, "pattern": _ANY_TEXT if field.allow_blank else _SOME_TEXT}
         return schema
 
-    def _refusals(self) -> dict[str, tuple[str, dict[str, str]]]:
-        refusals = dict(_ALWAYS)
-        if self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None:
-            refusals |= _WITH_A_BODY
-        if self.method != "GET":
-            refusals |= _WRITING
-        return refusals
+    def _refusals(self) -> dict[str, str]:
+        has_body = self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
+        return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
         """A sentence about the whole request, or by field: sentences, or the same again for fields within it."""
@@ -137,7 +134,3 @@ class SchemaWithProblems(AutoSchema):
         self.registry.register_on_missing(component)
         ref: dict[str, Any] = component.ref
         return ref
-
-
-def _describe(headers: dict[str, str]) -> dict[str, Any]:
-    return {name: {"description": description, "schema": _TEXT} for name, description in headers.items()}

@@ -349,7 +349,6 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collection]):
-    is_public = FlagField(required=False, help_text="Visitors may ask it. Sent without `visibility`: false is staff.")
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")
 
@@ -358,16 +357,9 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
         models.CharField: TextField,
         models.TextField: TextField,
         models.SlugField: SlugTextField,
-        models.BooleanField: FlagField,
     }
     # Its refusal does not repeat what was sent, which may be half a character that no response can hold.
     serializer_choice_field = NameField
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """``visibility`` says it all."""
-        if "visibility" in attrs:
-            attrs.pop("is_public", None)
-        return attrs
 
     class Meta:
         model = Collection
@@ -377,7 +369,6 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
             "description",
             "text_search_configuration",
             "visibility",
-            "is_public",
             "documents",
             "passages",
             "created_at",

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from chat.answering import pipeline
-from chat.api.events import with_answer
+from chat.api.serializers import with_answer
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.streaming import payloads
