@@ -81,7 +81,7 @@ async def test_readers_of_streams_accept_nothing_else(handbook: Collection) -> N
     assert events[-1][1] == "completed"
     refused = await AsyncClient().get(url(uuid.uuid4()), headers={"Accept": "text/event-stream"})
     assert refused.status_code == 404
-    assert refused.json() == {"detail": "This answer does not exist, or is not yours."}
+    assert refused.json() == {"detail": "This does not exist, or is not yours."}
 
 
 @pytest.mark.parametrize("after", ["1", "1-", "a-1", "1-2-3", "-1-2", "1-1%0a", "9999999999-1", "²-1"])

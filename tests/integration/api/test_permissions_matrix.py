@@ -28,7 +28,6 @@ def same(code: int) -> list[int]:
     return [code] * 6
 
 
-OWN = [404, 404, 404, 404, 404, 204]
 # Name of the address and method: what each of CALLERS gets.
 EXPECTED: dict[tuple[str, str], list[int]] = {
     ("schema", "GET"): same(200),
@@ -45,12 +44,9 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("chat_api:answer_stream", "GET"): [404, 404, 404, 200, 200, 200],
     ("chat_api:stop", "POST"): [404, 404, 404, 204, 204, 204],
     ("chat_api:feedback", "POST"): [404, 404, 404, 404, 404, 201],
-    ("chat_api:conversations", "GET"): same(200),
-    ("chat_api:conversation", "GET"): [404, 404, 404, 404, 404, 200],
-    ("chat_api:conversation", "PATCH"): [404, 404, 404, 404, 404, 200],
-    ("chat_api:conversation", "DELETE"): OWN,
-    ("chat_api:share", "POST"): [404, 404, 404, 404, 404, 200],
-    ("chat_api:share", "DELETE"): OWN,
+    ("chat_api:conversation-list", "GET"): same(200),
+    ("chat_api:conversation-detail", "GET"): [404, 404, 404, 404, 404, 200],
+    ("chat_api:conversation-detail", "DELETE"): [404, 404, 404, 404, 404, 204],
     ("openai_api:completions", "POST"): same(400),
     ("openai_api:embeddings", "POST"): same(400),
     ("openai_api:models", "GET"): same(200),
@@ -58,10 +54,7 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     # Whatever the method.
     ("openai_api:not_offered", "GET"): same(404),
 }
-BODIES: dict[str, dict[str, Any]] = {
-    "chat_api:feedback": {"helpful": True},
-    "chat_api:conversation": {"title": "Another title"},
-}
+BODIES: dict[str, dict[str, Any]] = {"chat_api:feedback": {"helpful": True}}
 
 
 def addresses() -> dict[str, set[str]]:
@@ -121,10 +114,9 @@ def test_who_may_call_it(name: str, method: str, people: dict[str, Any], collect
             "retrieval_api:document-detail": [document.pk],
             "openai_api:model": ["ragsite"],
             "openai_api:not_offered": ["elsewhere"],
-            "chat_api:conversation": [conversation.pk],
-            "chat_api:share": [conversation.pk],
+            "chat_api:conversation-detail": [conversation.pk],
         }.get(name, [answer.pk] if name.startswith("chat_api:") and "{" not in name else [])
-        if name in ("chat_api:ask", "chat_api:conversations"):
+        if name in ("chat_api:ask", "chat_api:conversation-list"):
             arguments = []
         client = APIClient(raise_request_exception=False)
         if caller != "anonymous":

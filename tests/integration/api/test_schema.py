@@ -18,7 +18,7 @@ from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db
 
-REFUSALS = {"400", "401", "403", "404", "405", "406", "429", "503"}
+REFUSALS = {"400", "401", "403", "404", "405", "429", "503"}
 
 
 @cache
@@ -84,7 +84,7 @@ def test_every_operation_names_its_refusals(schema: dict[str, Any]) -> None:
             assert ("OpenAIProblem" if path.startswith("/v1/") else "/Problem") in form, (method, path)
             assert "Retry-After" in responses["429"]["headers"]
             seen += 1
-    assert seen >= 20
+    assert seen >= 18
 
 
 def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) -> None:
@@ -121,7 +121,6 @@ def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) 
         ("get", "/api/v1/search/", {}, 405),
         ("get", "/api/v1/documents/", {}, 401),
         ("get", "/api/v1/conversations/", {"headers": {"Authorization": "Token wrong"}}, 401),
-        ("get", "/api/v1/conversations/", {"headers": {"Accept": "text/html"}}, 406),
         ("get", "/api/v1/conversations/?limit=many", {}, 400),
         ("get", "/api/v1/conversations/?offset=-1", {}, 400),
         ("get", "/api/v1/conversations/?offset=99999999999999999999", {}, 400),
@@ -164,7 +163,7 @@ def test_answers_are_as_the_schema_says(
         "/api/v1/answers/{answer_id}/": {"answer_id": answer.pk},
         "/api/v1/collections/": {},
         "/api/v1/conversations/": {},
-        "/api/v1/conversations/{conversation_id}/": {"conversation_id": answer.conversation_id},
+        "/api/v1/conversations/{id}/": {"id": answer.conversation_id},
         "/api/v1/documents/": {},
         "/api/v1/documents/{id}/": {"id": document.pk},
         "/v1/models": {},
@@ -199,14 +198,9 @@ def test_unknown_fields_are_refused_by_name(staff_api: APIClient, path: str, bod
     assert (response.status_code, response.json()) == (400, {unknown: ["Unknown field."]})
 
 
-def test_an_unknown_field_of_filters_is_refused_by_name(staff_api: APIClient, answer: Answer) -> None:
+def test_an_unknown_field_of_filters_is_refused_by_name(staff_api: APIClient) -> None:
     response = staff_api.post("/api/v1/search/", {"query": "a", "filters": {"language": "en"}}, format="json")
     assert (response.status_code, response.json()) == (400, {"filters": {"language": ["Unknown field."]}})
-    sent = staff_api.get(f"/api/v1/conversations/{answer.conversation_id}/").json()
-    # What was read may be sent back, changed.
-    changed = {name: value for name, value in sent.items() if name != "answers"} | {"title": "Pumps"}
-    response = staff_api.patch(f"/api/v1/conversations/{answer.conversation_id}/", changed, format="json")
-    assert (response.status_code, response.json()["title"]) == (200, "Pumps")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", "", [], "\ud800"])

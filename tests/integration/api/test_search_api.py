@@ -251,7 +251,7 @@ def test_collections_are_listed_by_who_may_read_them(api, staff_api, handbook):
 
 
 def test_staff_add_collections(api, staff_api):
-    body = {"slug": "new", "name": "New", "text_search_configuration": "dutch", "is_public": False}
+    body = {"slug": "new", "name": "New", "text_search_configuration": "dutch", "visibility": "staff"}
     assert api.post("/api/v1/collections/", body, format="json").status_code in (401, 403)
     response = staff_api.post("/api/v1/collections/", body, format="json")
     assert response.status_code == 201

@@ -409,11 +409,7 @@ def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_o
 
 def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document: Document) -> None:
     nobodys = answered(Conversation.objects.create(title="Weights"), document)
-    shared = (
-        Client()
-        .post(f"/api/v1/conversations/{nobodys.conversation_id}/share/", content_type="application/json")
-        .json()["share_url"]
-    )
+    shared = f"/s/{sharing.share(nobodys.conversation)}/"
     page = Client().get(shared).content.decode()
     assert SECRET in page
     assert str(nobodys.pk) not in page
