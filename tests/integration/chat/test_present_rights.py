@@ -17,6 +17,7 @@ from rest_framework.exceptions import PermissionDenied
 
 from chat import conf
 from chat.api.endpoints import finish_answer
+from chat.conversations import sharing
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
