@@ -106,15 +106,6 @@ def test_somebody_elses_answer_is_neither_streamed_nor_stopped(api: APIClient, c
     assert answer.status == Answer.Status.STOPPED
 
 
-def test_a_site_that_requires_login_streams_nothing_to_strangers(
-    api: APIClient, collection: Collection, settings: Any
-) -> None:
-    answer = begun()
-    settings.CHAT_REQUIRES_LOGIN = True
-    assert api.get(url(answer.pk)).status_code == 401
-    assert api.post(url(answer.pk, "stop")).status_code == 401
-
-
 async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
 

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
 from django.test import AsyncClient
 from rest_framework.test import APIClient
-from rest_framework.throttling import ScopedRateThrottle
 
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, StreamedEvent
-from chat.streaming import asking, streams, writing
+from chat.streaming import streams, writing
 from chat.types import AnswerToken, Completed, Failed
 from retrieval.models import Collection
 from tests.support.keys import key_of
@@ -118,13 +116,6 @@ def test_a_bad_request_names_what_is_wrong(api: APIClient, collection: Collectio
     assert not Answer.objects.exists()
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"a"', b"[" * 200_000, b'{"messages": "\xff"}'])
-def test_a_body_that_is_no_request_is_refused(api: APIClient, collection: Collection, raw: bytes) -> None:
-    response = api.post(URL, raw, content_type="application/json")
-    assert response.status_code == 400
-    assert told(response)["type"] == "invalid_request_error"
-
-
 def test_every_other_refusal_has_the_same_form(api: APIClient, collection: Collection) -> None:
     assert told(api.get(URL))["message"]
     assert api.get(URL).status_code == 405
@@ -175,40 +166,7 @@ def test_a_browsers_session_is_no_key(collection: Collection, settings: Any) -> 
     assert complete(browser).status_code == 401
 
 
-def test_questions_count_with_those_of_the_page_and_of_ask(
-    api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"ask": "1/min"})
-    assert api.post("/api/v1/ask/", {"question": QUESTION}, format="json").status_code == 200
-    response = complete(api)
-    assert response.status_code == 429
-    assert (told(response)["type"], told(response)["code"]) == ("rate_limit_error", "rate_limit_exceeded")
-    assert 0 < int(response["Retry-After"]) <= 60
-
-
-def test_a_database_that_is_away_is_a_503_and_a_fault_of_ours_a_500(
-    api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for fault, status in ((OperationalError("the server closed the connection"), 503), (KeyError("secret"), 500)):
-
-        def break_down(*args: Any, _fault: Exception = fault, **kwargs: Any) -> None:
-            raise _fault
-
-        monkeypatch.setattr(asking, "begin", break_down)
-        response = complete(api)
-        assert (response.status_code, told(response)["type"]) == (status, "server_error")
-        assert "secret" not in response.content.decode()
-        assert "closed" not in response.content.decode()
-
-
 # What becomes of an answer -------------------------------------------------------------------------------------------
-
-
-def test_a_failed_answer_is_a_503(api: APIClient, collection: Collection, answered: Callable[..., None]) -> None:
-    answered(Failed("The model does not answer. Please try again."))
-    response = complete(api)
-    assert response.status_code == 503
-    assert told(response)["message"] == "The model does not answer. Please try again."
 
 
 async def test_a_failed_stream_ends_with_the_error(collection: Collection, answered: Callable[..., None]) -> None:

@@ -165,10 +165,3 @@ def test_what_a_program_without_cookies_asked_is_reached_by_its_id(api: APIClien
 
 def test_looking_around_begins_no_session(api: APIClient) -> None:
     assert not api.get(URL).cookies
-
-
-def test_a_site_that_requires_login_shows_strangers_nothing(api: APIClient, settings: Any) -> None:
-    made = conversation("first?")
-    settings.CHAT_REQUIRES_LOGIN = True
-    assert api.get(URL).status_code == 401
-    assert api.get(url(made)).status_code == 401

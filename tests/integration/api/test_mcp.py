@@ -21,7 +21,7 @@ from chat.models import Answer
 from ragsite.models import ApiKey
 from retrieval.documents import ingestion, submission
 from retrieval.key_limits import Scope
-from retrieval.models import Collection, RequestCount
+from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of
 from tests.support.site import ROOT, WebServer
@@ -150,16 +150,6 @@ def test_a_follow_up_goes_on_with_the_conversation(site: WebServer, keys: dict[s
         assert ApiKey.objects.get(public_id=asked.conversation.key).user.username == "editor"
 
 
-async def test_rights_are_those_of_the_api(site: WebServer, keys: dict[str, str]) -> None:
-    async with connected(site, keys["editor"]) as client:
-        found = (await called(client, "search", query="merger with Initech", collection="secret"))["results"]
-        assert "March" in (await called(client, "ask", question="When is the merger announced?"))["answer"]
-    async with connected(site) as client:
-        assert "March" not in (await called(client, "ask", question="When is the merger announced?"))["answer"]
-        assert "no collection" in await refusal(client, "search", query="merger", collection="secret")
-        assert "no document" in await refusal(client, "fetch", id=found[0]["id"])
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
@@ -206,26 +196,6 @@ def test_what_is_no_message_is_refused(site: WebServer, message: Any) -> None:
     assert post(site, message).status_code == 400
     assert httpx.get(f"{site.url}/mcp").status_code == 405
     assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
-
-
-def test_a_site_that_requires_login_and_counts(keys: dict[str, str], tmp_path: Path, rows: Any) -> None:
-    with rows():
-        RequestCount.objects.all().delete()
-    limits = {"CHAT_REQUIRES_LOGIN": "true", "ASK_RATE": "1/min"}
-    server = WebServer(tmp_path / "web.log", DATABASE_URL=url_of(NAME), **limits)
-    try:
-        assert post(server, call_of("search", query="a")).status_code == 401
-        key = {"Authorization": f"Bearer {keys['editor']}"}
-        for name, arguments, most in (("search", {"query": "pump"}, 2), ("ask", {"question": QUESTION}, 1)):
-            for _ in range(most - 1):
-                assert post(server, call_of(name, **arguments), **key).status_code == 200
-            assert post(server, call_of(name, **arguments), **key).status_code == 200
-            response = post(server, call_of(name, **arguments), **key)
-            assert (response.status_code, 0 < int(response.headers["Retry-After"]) <= 60) == (429, True)
-        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        assert post(server, listing, **key).json()["result"]["tools"]
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

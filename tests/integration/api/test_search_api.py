@@ -5,7 +5,6 @@ import json
 import math
 
 import pytest
-from django.db import OperationalError
 
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
@@ -98,17 +97,6 @@ def test_filters_narrow_the_search(api, handbook, ingest):
     assert post(api, query="holiday", filters=None, top_k=None, method=None).status_code == 200
 
 
-def test_a_private_collection_is_for_staff(api, staff_api, ingest):
-    secret = Collection.objects.create(slug="secret", name="Secret", is_public=False)
-    ingest(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
-    assert post(api, query="merger").json()["results"] == []
-    refused = post(api, query="merger", collection="secret")
-    assert refused.status_code == 400
-    missing = post(api, query="merger", collection="nowhere")
-    assert refused.json()["collection"][0].replace("secret", "nowhere") == missing.json()["collection"][0]
-    assert post(staff_api, query="merger", collection="secret").json()["results"]
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -153,31 +141,6 @@ def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, 
     assert f'"{field}"' in response.content.decode()
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"3",
-        b'"text"',
-        b"null",
-        b'{"query": NaN}',
-        b'{"query": "\xff"}',
-        b"\xff\xfe{\x00}\x00",
-        b'{"query": "a", "filters": {"metadata": {"k": 1e999}}}',
-        b'{"query": "a", "filters": {"documents": [1e999]}}',
-        b'{"query": "a", "filters": {"metadata": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}}",
-        b'{"query": "a", "top_k": ' + b"9" * 5000 + b"}",
-        b"[" * 200_000,
-    ],
-)
-def test_a_body_that_is_no_request_is_refused(api, collection, raw):
-    response = api.post(URL, raw, content_type="application/json")
-    assert response.status_code == 400, response.content
-    assert len(json.loads(response.content)) >= 1
-
-
 def test_other_charsets_bodies_and_types_are_refused(api, collection, settings):
     for charset in ("bz2_codec", "hex", "utf-16", "nonsense"):
         response = api.post(URL, b'{"query": "a"}', content_type=f"application/json; charset={charset}")
@@ -216,30 +179,6 @@ def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook,
     assert response.status_code == 503
     assert set(response.json()) == {"detail"}
     assert "secret" not in response.content.decode()
-
-
-def test_a_lost_database_is_a_503(api, monkeypatch):
-    def lost(*args, **kwargs):
-        raise OperationalError("server at 10.1.2.3 is gone")
-
-    monkeypatch.setattr("retrieval.api.endpoints.filters_for", lost)
-    response = post(api, query="holiday")
-    assert response.status_code == 503
-    assert "10.1.2.3" not in response.content.decode()
-
-
-def test_a_site_that_requires_login_refuses_strangers(api, staff_api, handbook, settings):
-    settings.CHAT_REQUIRES_LOGIN = True
-    assert post(api, query="holiday").status_code in (401, 403)
-    assert post(staff_api, query="holiday").status_code == 200
-
-
-def test_searches_are_throttled(api, collection, monkeypatch):
-    from rest_framework.throttling import ScopedRateThrottle
-
-    monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"search": "2/min", "ask": "2/min"})
-    codes = [post(api, query="").status_code for _ in range(3)]
-    assert codes == [400, 400, 429]
 
 
 def test_collections_are_listed_by_who_may_read_them(api, staff_api, handbook):

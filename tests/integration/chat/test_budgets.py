@@ -8,13 +8,11 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core.cache import cache
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from chat import budgets
 from chat.exceptions import BudgetSpent
 from chat.models import Answer, Conversation, QuestionBudget, QuestionCount
 from chat.streaming import asking
-from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
 
@@ -87,17 +85,6 @@ def test_a_budget_of_nothing_lets_nothing_be_asked(reader):
     QuestionBudget.objects.create(user=reader, questions_a_day=0)
     with pytest.raises(BudgetSpent):
         ask(reader)
-
-
-def test_programs_are_told_429_and_when_to_come_back(reader):
-    QuestionBudget.objects.create(user=reader, questions_a_day=0)
-    program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
-    refused = program.post("/api/v1/ask/", {"question": "Why?"}, format="json")
-    assert (refused.status_code, int(refused["Retry-After"]) > 0) == (429, True)
-    assert "all the questions that you may ask today" in refused.json()["detail"]
-    messages = {"messages": [{"role": "user", "content": "Why?"}]}
-    refused = program.post("/v1/chat/completions", messages, format="json")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
 
 
 def test_pages_tell_before_it_runs_out_and_when_it_has(client, reader):
