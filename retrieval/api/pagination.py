@@ -34,6 +34,6 @@ def _whole_number(request: Request, name: str, *, smallest: int) -> int | None:
     if not (text := request.query_params.get(name)):
         return None
     try:
-        return IntegerField(min_value=smallest, max_value=LARGEST).run_validation(text)
+        return int(IntegerField(min_value=smallest, max_value=LARGEST).run_validation(text))
     except ValidationError as error:
         raise ValidationError({name: error.detail}) from error
