@@ -81,16 +81,11 @@ def content(chunks: list[Any]) -> str:
     ("body", "param"),
     [
         ({}, "messages"),
-        ({"messages": "hello"}, "messages"),
-        ({"messages": None}, "messages"),
         ({"messages": ["hello"]}, "messages[0]"),
         ({"messages": [{"content": "a"}]}, "messages[0].role"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": ["a"]}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": "  \n"}]}, "messages"),
         (
             {"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]},
@@ -102,9 +97,7 @@ def content(chunks: list[Any]) -> str:
         ({"messages": [{**MESSAGES[0], "weight": 1}]}, "messages[0].weight"),
         ({"messages": MESSAGES, "stream_options": {"usage": True}}, "stream_options.usage"),
         ({"messages": MESSAGES, "stream": "perhaps"}, "stream"),
-        ({"messages": MESSAGES, "stream_options": "usage"}, "stream_options"),
         ({"messages": MESSAGES, "stream_options": {"include_usage": 7}}, "stream_options.include_usage"),
-        ({"messages": MESSAGES, "anew": "perhaps"}, "anew"),
     ],
 )
 def test_a_bad_request_names_what_is_wrong(api: APIClient, collection: Collection, body: Any, param: str) -> None:

