@@ -9,6 +9,7 @@ The package `mcp` speaks the protocol. It is imported by the first call, because
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from rest_framework.request import Request
 
 from chat.api.base import AskersView
 from chat.api.endpoints import begin_as_asked, finish_answer
-from chat.api.openai import BearerAuthentication
+from chat.api.openai import BROKEN, BearerAuthentication
 from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url
 from retrieval.api.endpoints import search_as_asked
@@ -37,6 +38,8 @@ from retrieval.models import Document, DocumentText
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolResult
+
+logger = logging.getLogger(__name__)
 
 FETCHED_CHARACTERS = 20_000
 """Of a document, in one call: more would fill a model's context."""
@@ -104,7 +107,9 @@ class McpView(AskersView):
         except Exception as error:
             refusal = self.for_the_caller(error)
             if not isinstance(refusal, APIException):
-                raise
+                # The package would tell the caller what the exception says.
+                logger.error("A tool of /mcp broke.", exc_info=error)
+                refusal = APIException(BROKEN)
             sentence = json.dumps(refusal.detail) if isinstance(refusal, ValidationError) else str(refusal.detail)
             return CallToolResult(content=[TextContent(type="text", text=sentence)], is_error=True)
         text = json.dumps(result, ensure_ascii=False, default=str)

@@ -32,9 +32,9 @@ class StaffWithPermission(BasePermission):
     }
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        action = self.actions.get(request.method or "")
+        action, model = self.actions.get(request.method or ""), view.queryset.model._meta
         # A method that no action stands for is refused by the view, as 405.
-        return action is None or is_staff_with(request.user, permission_to(action, view.queryset.model))
+        return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 
 class MayAskStaffMayWrite(StaffWithPermission):
@@ -55,7 +55,3 @@ def check_scopes(request: Request, sufficient: ScopesByMethod) -> None:
     if limits.scopes.isdisjoint(scopes):
         needed = " or ".join(str(scope) for scope in (scopes or (Scope.ADMIN,)))
         raise PermissionDenied(f"This key may not do this: it takes the scope {needed}.")
-
-
-def permission_to(action: str, model: Any) -> str:
-    return f"{model._meta.app_label}.{action}_{model._meta.model_name}"

@@ -128,11 +128,9 @@ def test_a_fault_is_told_without_its_words(
 
     monkeypatch.setattr(asking, "begin", break_down)
     monkeypatch.setattr("retrieval.api.endpoints.filters_for", break_down)
-    response = door(api)
-    assert response.status_code in (200, 500, 503)
-    assert "10.1.2.3" not in response.content.decode()
-    if isinstance(fault, OperationalError):
-        assert "cannot answer at the moment" in response.content.decode()
+    told = door(api).content.decode()
+    assert "10.1.2.3" not in told
+    assert ("cannot answer at the moment" in told) == isinstance(fault, OperationalError)
 
 
 @pytest.mark.parametrize("address", ["/api/v1/search/", "/api/v1/ask/", "/v1/chat/completions", "/v1/embeddings"])
