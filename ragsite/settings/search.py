@@ -19,8 +19,6 @@ def _backend(path: str, **options: Any) -> dict[str, Any]:
 
 _IN_THIS_PROCESS = {
     "cache_dir": DATA_DIR / "models",
-    # A quarter of the memory and half the time of fp32, and the same ranking within noise.
-    "precision": "int8",
     # More threads than two hardly speed up a short text, and take cores from other processes.
     "threads": 2,
 }
@@ -99,8 +97,6 @@ if RERANK_MODEL and not RERANK_URL:
         "retrieval.search.cross_encoder.CrossEncoder",
         model=RERANK_MODEL,
         cache_dir=DATA_DIR / "models",
-        # Half the time of fp32.
-        precision="int8",
         threads=2,
     )
 if RERANK_URL:

@@ -1,4 +1,4 @@
-"""Whether everything that search reads agrees: passages, vectors, statistics, documents and files; and its repair.
+"""The nightly check: whether what search reads agrees with the passages, the documents and the files; and its repair.
 
 Ingestion writes them in one transaction, so that they agree by construction; a restored backup, a script, or a fault
 may still set them apart, and search would go on with wrong scores and missing passages without a word. A check reads
@@ -25,7 +25,6 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents import submission
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import lock_statistics, reweigh, weighting
-from retrieval.index.distribution import is_distributed
 from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
@@ -36,8 +35,6 @@ logger = logging.getLogger(__name__)
 CHECKS_KEPT = 30
 # Files are stored before the row that names them is committed: a young one may be about to get its row.
 ORPHANED_AFTER = timedelta(hours=1)
-# No upload is empty, so that an empty file is what a full disk left; being written, it is empty for a moment.
-EMPTY_AFTER = timedelta(minutes=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
 # Sums of the same lengths in another order.
@@ -47,14 +44,12 @@ LENGTH_TOLERANCE = 1e-6
 class ProblemKind(models.TextChoices):
     """What can disagree."""
 
-    MISPLACED = "misplaced", _("passages or vectors assigned to the wrong collection or document")
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")
     TERM_WEIGHTS = "term_weights", _("term weights computed with other settings")
     UNFIT_TEXT = "unfit_text", _("documents whose text or passages are missing, or not those of their file")
-    MISSING_FILES = "missing_files", _("documents whose file is missing in the storage")
-    DAMAGED_FILES = "damaged_files", _("documents whose file has another size than was uploaded")
+    MISSING_FILES = "missing_files", _("documents whose file is missing in the storage, or has another size")
     ORPHANED_FILES = "orphaned_files", _("stored files that no document names")
 
 
@@ -73,64 +68,53 @@ class Inconsistency:
 
 
 def check() -> list[Inconsistency]:
-    """All that disagrees, in the order of :class:`ProblemKind`; empty when nothing does.
+    """All that disagrees, collection by collection; empty when nothing does.
 
     Must not run inside a transaction: it reads one snapshot, so that writers at work do not look like faults.
     Raises: ImproperEmbedder when the stored vectors are not the configured embedder's.
     """
     embedder = active_embedder()
-    checked: list[tuple[ProblemKind, str, Iterable[Any]]] = []
+    found: list[Inconsistency] = []
+
+    def note(kind: ProblemKind, slug: str, names: Iterable[Any]) -> None:
+        if texts := [str(name) for name in names]:
+            found.append(Inconsistency(kind, slug, len(texts), tuple(texts[:EXAMPLES])))
+
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        checked.append((ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)))
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
-            checked += [(kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk)]
-    found = []
-    for kind, slug, names in checked:
-        if texts := [str(name) for name in names]:
-            found.append(Inconsistency(kind, slug, len(texts), tuple(texts[:EXAMPLES])))
-    order = list(ProblemKind)
-    return sorted(found, key=lambda inconsistency: (order.index(inconsistency.kind), inconsistency.collection))
+            for kind, names in _look_at(collection, embedder.pk):
+                note(kind, collection.slug, names)
+        note(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage))
+    return found
 
 
 def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Iterable[Any]]]:
     """Each kind of problem with what has it in the collection."""
     chunks = Chunk.objects.filter(collection=collection)
-    vectors = ChunkEmbedding.objects.filter(collection=collection)
-    misplaced = vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
-    if is_distributed():
-        misplaced = vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
-    yield ProblemKind.MISPLACED, _ids(chunks.exclude(document__collection=collection)) + _ids(misplaced)
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
     yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
-    yield from _look_at_statistics(collection)
-    yield ProblemKind.UNFIT_TEXT, unfit_documents(collection)
-    files: dict[ProblemKind, list[int]] = {ProblemKind.MISSING_FILES: [], ProblemKind.DAMAGED_FILES: []}
-    with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
-    for document in with_files.only("pk", "file", "size_bytes"):
-        if not has_whole_file(document):
-            exists = document.file.storage.exists(str(document.file.name))
-            files[ProblemKind.DAMAGED_FILES if exists else ProblemKind.MISSING_FILES].append(document.pk)
-    yield from files.items()
-
-
-def _look_at_statistics(collection: Collection) -> Iterator[tuple[ProblemKind, list[str]]]:
-    chunks, total_length = _count(collection)
+    number, total_length = _count(collection)
     kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
-    if kept.chunks != chunks or abs(kept.total_length - total_length) > LENGTH_TOLERANCE * max(1.0, total_length):
-        stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
+    if kept.chunks != number or abs(kept.total_length - total_length) > LENGTH_TOLERANCE * max(1.0, total_length):
+        stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {number} of {total_length:g}"
         yield ProblemKind.STATISTICS, [stored]
-    if chunks and kept.weighting != weighting():
+    with connection.cursor() as cursor:
+        cursor.execute(_WRONG_LEXEMES, {"collection": collection.pk})
+        yield ProblemKind.LEXEMES, [lexeme for (lexeme,) in cursor.fetchall()]
+    if number and kept.weighting != weighting():
         yield ProblemKind.TERM_WEIGHTS, [kept.weighting or "none"]
-    yield ProblemKind.LEXEMES, _first_column(_WRONG_LEXEMES, {"collection": collection.pk})
+    yield ProblemKind.UNFIT_TEXT, unfit_documents(collection)
+    with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
+    files = with_files.only("pk", "file", "size_bytes")
+    yield ProblemKind.MISSING_FILES, [document.pk for document in files if not has_whole_file(document)]
 
 
 def unfit_documents(collection: Collection) -> list[int]:
     """Ids of the documents that no worker is about to write and whose text was not read from the file they have now,
-    whose passages are more or fewer than were written, or are not what stands at their offsets in the text; and of
-    ready documents with a file and without a passage."""
+    or whose passages are more or fewer than were written; and of ready documents with a file and without a passage."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -138,16 +122,9 @@ def unfit_documents(collection: Collection) -> list[int]:
         *_ids(ready.exclude(text__content_hash=F("content_hash"))),
         *_ids(ready.filter(chunks=None).exclude(file="")),
     }
-    written = Chunk.objects.filter(document__in=settled).order_by()
-    counted = dict(written.values_list("document").annotate(Count("pk")))
+    counted = dict(Chunk.objects.filter(document__in=settled).order_by().values_list("document").annotate(Count("pk")))
     promised = settled.values_list("pk", "chunk_count")
-    unfit |= {pk for pk, number in promised if counted.get(pk, 0) != number}
-    texts = DocumentText.objects.filter(document__in=settled).order_by("pk").values_list("pk", "text")
-    for pk, text in texts.iterator(chunk_size=50):
-        places = Chunk.objects.filter(document=pk).order_by().values_list("start", "end", "content")
-        if any(text[start:end] != content for start, end, content in places):
-            unfit.add(pk)
-    return sorted(unfit)
+    return sorted(unfit | {pk for pk, number in promised if counted.get(pk, 0) != number})
 
 
 def has_whole_file(document: Document) -> bool:
@@ -159,10 +136,8 @@ def has_whole_file(document: Document) -> bool:
 
 
 def orphaned_files(storage: Storage) -> list[str]:
-    """Names of stored uploads that no document names, sorted: an hour old or more, or empty.
-
-    None of a bucket, which another site may use too.
-    """
+    """Names of stored uploads that no document names, sorted, an hour old or more; none of a bucket, which another site
+    may use too."""
     if not isinstance(storage, FileSystemStorage):
         return []
     try:
@@ -170,13 +145,9 @@ def orphaned_files(storage: Storage) -> list[str]:
     except FileNotFoundError:
         return []
     named = set(Document.objects.values_list("file", flat=True))
-    now = timezone.now()
-
-    def is_left(name: str) -> bool:
-        age = now - storage.get_modified_time(name)
-        return age >= ORPHANED_AFTER or (age >= EMPTY_AFTER and storage.size(name) == 0)
-
-    return [name for name in sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named) if is_left(name)]
+    before = timezone.now() - ORPHANED_AFTER
+    left = {f"{UPLOAD_FOLDER}/{name}" for name in stored} - named
+    return [name for name in sorted(left) if storage.get_modified_time(name) <= before]
 
 
 _COUNTED_LEXEMES = (
@@ -202,21 +173,6 @@ _COUNT_LEXEMES = f"""
     ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
     WHERE known.document_frequency <> excluded.document_frequency
 """
-# Passages go back into the collection of their document, and vectors to where their passage is.
-_PUT_CHUNKS_BACK = """
-    UPDATE retrieval_chunk AS chunk SET collection_id = document.collection_id FROM retrieval_document AS document
-    WHERE document.id = chunk.document_id AND document.collection_id <> chunk.collection_id
-"""
-_PUT_VECTORS_BACK = """
-    UPDATE retrieval_chunkembedding AS vector SET collection_id = chunk.collection_id{document}
-    FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id AND {differs}
-"""
-
-
-def _first_column(statement: str, parameters: dict[str, Any] | None = None) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return [row[0] for row in cursor.fetchall()]
 
 
 def _ids(rows: QuerySet[Any]) -> list[int]:
@@ -229,55 +185,32 @@ def _count(collection: Collection) -> tuple[int, float]:
     return counted["pk__count"], counted["length"] or 0.0
 
 
-# Repair ---------------------------------------------------------------------------------------------------------------
-
-
 def repair_found(found: Sequence[Inconsistency]) -> None:
     """Repair what can be repaired of the kinds and collections that were found.
 
     Raises: EmbeddingFailed, after all else is repaired, when passages without a vector could not be embedded.
     """
-    kinds = {inconsistency.kind for inconsistency in found}
-
-    def collections(*wanted: ProblemKind) -> QuerySet[Collection]:
-        slugs = {inconsistency.collection for inconsistency in found if inconsistency.kind in wanted}
-        return Collection.objects.filter(slug__in=slugs).order_by("pk")
-
-    if ProblemKind.MISPLACED in kinds:
-        _put_back()
-    for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
-        with transaction.atomic():
-            recount(lock_statistics(collection.pk))
-    for collection in collections(ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS):
-        reweigh(collection)
-    for collection in collections(ProblemKind.UNFIT_TEXT):
-        for pk in unfit_documents(collection):
-            _read_again(pk)
-    if ProblemKind.ORPHANED_FILES in kinds:
-        storage = Document.file.field.storage
-        for name in orphaned_files(storage):
-            logger.info("Deleting the file %s, which no document names.", name)
-            storage.delete(name)
-    if ProblemKind.MISSING_VECTORS in kinds:
+    for one in found:
+        collection = Collection.objects.filter(slug=one.collection).first()
+        if one.kind == ProblemKind.ORPHANED_FILES:
+            storage = Document.file.field.storage
+            for name in orphaned_files(storage):
+                logger.info("Deleting the file %s, which no document names.", name)
+                storage.delete(name)
+        elif collection is None:
+            continue  # deleted meanwhile
+        elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):
+            with transaction.atomic():
+                recount(lock_statistics(collection.pk))
+            reweigh(collection)
+        elif one.kind == ProblemKind.TERM_WEIGHTS:
+            reweigh(collection)
+        elif one.kind == ProblemKind.UNFIT_TEXT:
+            for pk in unfit_documents(collection):
+                _read_again(pk)
+    if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
         # The check has made sure that the configured embedder is the one that is searched: it stays so.
         reembed(lambda *_: None)
-
-
-def _put_back() -> None:
-    """Passages and vectors back where they belong, and every collection counted anew."""
-    with transaction.atomic():
-        # Those that have none get theirs, and all are locked in the order in which everybody locks them.
-        locked = [lock_statistics(pk) for pk in _ids(Collection.objects.all())]
-        with connection.cursor() as cursor:
-            cursor.execute(_PUT_CHUNKS_BACK)
-            same_document = "vector.document_id = chunk.document_id AND vector.collection_id <> chunk.collection_id"
-            cursor.execute(_PUT_VECTORS_BACK.format(document="", differs=same_document))
-            if not is_distributed():
-                other = ", document_id = chunk.document_id"
-                differs = "vector.document_id <> chunk.document_id"
-                cursor.execute(_PUT_VECTORS_BACK.format(document=other, differs=differs))
-        for statistics in locked:
-            recount(statistics)
 
 
 def recount(statistics: CollectionStatistics) -> None:
@@ -289,21 +222,21 @@ def recount(statistics: CollectionStatistics) -> None:
         cursor.execute(_COUNT_LEXEMES, {"collection": statistics.collection_id})
 
 
+@transaction.atomic
 def _read_again(pk: int) -> None:
     """Have a document read again whose text and passages do not fit, if its file is there to be read."""
-    with transaction.atomic():
-        document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
-        if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
-            return
-        if has_whole_file(document):
-            # Without its fingerprint no passage of it is taken for unchanged.
-            DocumentText.objects.filter(pk=pk).update(recipe="")
-            submission.requeue(document)
-            return
-        logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
-        # What is there is what can be served.
-        document.chunk_count = document.chunks.count()
-        document.save(update_fields=["chunk_count"])
+    document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
+    if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
+        return
+    if has_whole_file(document):
+        # Without its fingerprint no passage of it is taken for unchanged.
+        DocumentText.objects.filter(pk=pk).update(recipe="")
+        submission.requeue(document)
+        return
+    logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
+    # What is there is what can be served.
+    document.chunk_count = document.chunks.count()
+    document.save(update_fields=["chunk_count"])
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
@@ -339,6 +272,5 @@ def last_counts() -> dict[str, int]:
     counts = dict.fromkeys(ProblemKind.values, 0)
     for inconsistency in last.inconsistencies:
         if not inconsistency["repaired"]:
-            kind = inconsistency["kind"]
-            counts[kind] = counts.get(kind, 0) + inconsistency["count"]
+            counts[inconsistency["kind"]] = counts.get(inconsistency["kind"], 0) + inconsistency["count"]
     return counts

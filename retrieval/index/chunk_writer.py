@@ -239,9 +239,8 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     rows = insert_chunks(document, added, embedder, weighed_by)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    # Whoever exchanges them locks the statistics of all collections.
-    active = Embedder.objects.get(is_active=True)
-    if active != embedder:
+    # Whoever changes the embedder that is searched has locked the statistics of all collections.
+    if (active := Embedder.objects.get(is_active=True)) != embedder:
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
         statistics.reference_length = weighed_by

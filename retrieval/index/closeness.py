@@ -69,11 +69,7 @@ class Calibration:
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
 # Above the median of .46, so that as many answerable questions are refused as with multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
-BUILT_IN = {
-    f"{name}/{precision}": calibration
-    for name, calibration in (("multilingual-e5-small", E5), ("all-MiniLM-L6-v2", MINILM))
-    for precision in ("int8", "fp32")
-}
+BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 
 
 _kept: dict[str, tuple[float, Calibration | None]] = {}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from django.db import connection, transaction
-from django.db.models import Exists, OuterRef
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
 
 from retrieval import conf
 from retrieval.index.chunk_writer import copy_vectors
@@ -32,18 +31,15 @@ def reembed(report: Callable[[str, int, int], None]) -> Embedder:
     """
     wanted = conf.new_embedder()
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
-
-    def progress(done: int, total: int) -> None:
-        report("passages", done, total)
-
-    _encode_missing(row, wanted, progress)
+    _encode_missing(row, wanted, report)
     build_index(row, report)
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
-        _encode_missing(row, wanted, progress)
+        _encode_missing(row, wanted, report)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
         Embedder.objects.filter(pk=row.pk).update(is_active=True)
+        CollectionStatistics.objects.update(version=F("version") + 1)
     row.refresh_from_db()
     return row
 
@@ -57,58 +53,38 @@ def drop_unused() -> int:
     return len(unused)
 
 
-def _encode_missing(target: Embedder, embedder: TextEmbedder, progress: Callable[[int, int], None]) -> None:
-    """Encode the passages that ``target``, the embedder's row, has no vector of, and store it.
-
-    Outside a transaction, one batch is written while the next is encoded. What is stored stays: an interrupted run is
-    continued by the next one. Raises: EmbeddingFailed.
-    """
+def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Callable[[str, int, int], None]) -> None:
+    """Encode the passages that ``target``, the embedder's row, has no vector of, and store each batch: an interrupted
+    run is continued by the next one. Raises: EmbeddingFailed."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
     total, done, last = missing.count(), 0, 0
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
-    writing: Future[None] | None = None
-    with ThreadPoolExecutor(1, thread_name_prefix="vectors") as writer:
-        while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
-            last = batch[-1].pk
-            texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-            vectors = embedder.embed_documents(texts)
-            if writing is not None:
-                writing.result()
-            if connection.in_atomic_block:
-                _write(target, batch, vectors)
-            else:
-                writing = writer.submit(_write_and_close, target, batch, vectors)
-            done += len(batch)
-            progress(min(done, total), total)
-        if writing is not None:
-            writing.result()
+    while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
+        last = batch[-1].pk
+        texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
+        _write(target, batch, embedder.embed_documents(texts))
+        done += len(batch)
+        report("passages", min(done, total), total)
 
 
-def _write_and_close(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
-    try:
-        _write(target, chunks, vectors)
-    finally:
-        connection.close()
-
-
+@transaction.atomic
 def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
-    with transaction.atomic():
-        of_document: dict[int, list[int]] = {}
-        for chunk in chunks:
-            of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-        # A passage that was deleted meanwhile needs no vector. Of one document at a time: rows on several nodes of a
-        # distributed database cannot be locked by one statement.
-        alive: set[int] = set()
-        for document, ids in sorted(of_document.items()):
-            held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)
-            alive.update(held.values_list("pk", flat=True))
-        ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
-        copy_vectors(
-            (
-                (chunk.pk, chunk.document_id, chunk.collection_id, vector)
-                for chunk, vector in zip(chunks, vectors, strict=True)
-                if chunk.pk in alive
-            ),
-            target,
-        )
+    of_document: dict[int, list[int]] = {}
+    for chunk in chunks:
+        of_document.setdefault(chunk.document_id, []).append(chunk.pk)
+    # A passage that was deleted meanwhile needs no vector. Of one document at a time: rows on several nodes of a
+    # distributed database cannot be locked by one statement.
+    alive: set[int] = set()
+    for document, ids in sorted(of_document.items()):
+        held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)
+        alive.update(held.values_list("pk", flat=True))
+    ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
+    copy_vectors(
+        (
+            (chunk.pk, chunk.document_id, chunk.collection_id, vector)
+            for chunk, vector in zip(chunks, vectors, strict=True)
+            if chunk.pk in alive
+        ),
+        target,
+    )

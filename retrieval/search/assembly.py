@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import ceil
 
 from retrieval.profile_settings import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
 from retrieval.search.trace import Hit
@@ -18,87 +17,60 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 # What stands around a hit and belongs to it: the rest of its blocks, and of a short section.
-#
-# Neighbours are loaded by their numbers. How many hold a stretch of text is estimated from the length of the passages
-# that are known, and asked once more where the estimate fell short.
 
 Place = tuple[int, int]
-LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]
+# Document, number of a passage of it, and the stretch of text around that passage that is wanted whole.
+Stretch = tuple[int, int, int, int]
+# The passages up to so many places from those named, and those that hold some of their stretches.
+LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
+# How far from a hit passages are looked for.
+FARTHEST_PLACES = 20
 # What is longer is shown in part anyway.
 LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
-# The share of a passage's length that the next one is expected to add to it, and the most asked for at once.
-_STRIDE = 0.6
-_MOST_ASKED = 20
 
 
 def place_of(passage: Passage) -> Place:
     return passage.document_id, passage.ordinal
 
 
-class Surroundings:
-    """The neighbours of hits, loaded in at most two queries each time."""
+class _Surroundings:
+    """The neighbours of hits, loaded by one query each time."""
 
     def __init__(self, load_neighbours: LoadNeighbours) -> None:
         self._load_neighbours = load_neighbours
         self._known: dict[Place, Passage] = {}
-        self._asked: set[Place] = set()
 
-    def load(self, hits: Sequence[Passage], wanted: Iterable[tuple[Passage, int, int]], expand: int) -> None:
-        """Load what lies within ``expand`` places of the hits, and what holds start to end around a wanted passage."""
+    def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
+        """Load what lies within ``expand`` places of the hits, and what holds the stretches that are needed."""
         self._known.update((place_of(passage), passage) for passage in hits)
-        self._asked.update(self._known)
-        near = {
-            (passage.document_id, passage.ordinal + step) for passage in hits for step in range(-expand, expand + 1)
-        }
-        ranges = list(wanted)
-        self._ask(near.union(*(self._estimate(*each) for each in ranges)))
-        self._ask(set().union(*(self._estimate(*each) for each in ranges)))
+        wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
+        if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
+            self._known.update(self._load_neighbours(stretches, expand))
 
     def at(self, place: Place) -> Passage | None:
         return self._known.get(place)
 
-    def around(self, passage: Passage, start: int, end: int) -> list[Passage] | None:
-        """The neighbours that hold the rest of ``start`` to ``end``; None where they are not all known."""
-        before, after = self._walk(passage, -1, start), self._walk(passage, 1, end)
-        return None if before is None or after is None else before + after
-
-    def _walk(self, passage: Passage, step: int, edge: int) -> list[Passage] | None:
-        passages: list[Passage] = []
-        while (passage.start > edge) if step < 0 else (passage.end < edge):
-            place = passage.document_id, passage.ordinal + step
-            following = self._known.get(place)
-            if following is None:
+    def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
+        """The neighbours that hold the rest of ``start`` to ``end``; none where they reach too far."""
+        found: list[Passage] = []
+        for step in (-1, 1):
+            at, distance = passage, 0
+            while at.start > start if step < 0 else at.end < end:
+                distance += 1
+                following = self._known.get((passage.document_id, passage.ordinal + step * distance))
                 # Beyond the first and the last passage stands white space.
-                return passages if place in self._asked or place[1] < 0 else None
-            if (following.end <= edge) if step < 0 else (following.start >= edge):
-                break
-            passages.append(following)
-            passage = following
-        return passages
-
-    def _ask(self, places: set[Place]) -> None:
-        unknown = {place for place in places - self._asked if place[1] >= 0}
-        if unknown:
-            self._known.update(self._load_neighbours(unknown))
-            self._asked.update(unknown)
-
-    def _estimate(self, passage: Passage, start: int, end: int) -> set[Place]:
-        """Places that are not known and likely hold what lies between the passages known and the edges."""
-        places: set[Place] = set()
-        for step, edge in ((-1, start), (1, end)):
-            at = passage
-            while (following := self._known.get((at.document_id, at.ordinal + step))) is not None:
+                if following is None or following.end <= start or following.start >= end:
+                    break
+                if distance == FARTHEST_PLACES:
+                    return []
+                found.append(following)
                 at = following
-            missing = at.start - edge if step < 0 else edge - at.end
-            if missing > 0:
-                number = min(_MOST_ASKED, ceil(missing / max(1.0, _STRIDE * len(at.content))))
-                places.update((at.document_id, at.ordinal + step * distance) for distance in range(1, number + 1))
-        return places
+        return found
 
 
-def find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
+def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
     """The ranges of the blocks that begin before the passage or end after it, but for those too long to be held whole.
 
     A row of records stands for itself.
@@ -112,7 +84,7 @@ def find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
     ]
 
 
-def find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
+def _find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
     """The ranges of the short sections that begin before the passage or end after it."""
     sections = {
         (block.start if block.heading_start is None else block.heading_start, block.section_end)
@@ -148,11 +120,10 @@ def assemble(
 ) -> AssembledContext:
     """At most ``blocks`` blocks of at most ``budget_tokens`` together; empty for no hits.
 
-    ``load_neighbours`` is asked for the passages that hold a hit's blocks whole, and those up to ``expand`` places from
-    it; then for those that hold the neighbours' blocks whole, where they are cut. With ``expand`` 0 the hits stay as
-    they are. The best hit is kept
-    even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for
-    blocks outside 1 to LARGEST_BLOCKS.
+    ``load_neighbours`` is asked for what holds a hit's blocks whole, and for the passages up to ``expand`` places from
+    it; then for what holds the neighbours' blocks whole, where they are cut. With ``expand`` 0 the hits stay as they
+    are. The best hit is kept even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to
+    LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -160,7 +131,7 @@ def assemble(
         raise ValueError(f"The number of blocks must lie between 1 and {LARGEST_BLOCKS}, not {blocks}.")
     unique = _without_repeats(hits)
     chosen = _Chosen(budget_tokens, blocks)
-    surroundings = Surroundings(load_neighbours)
+    surroundings = _Surroundings(load_neighbours)
     likely = [hit.passage for hit in unique[:blocks]] if expand else []
     needs = [_find_needs(passage, number < _WHOLE_SECTIONS) for number, passage in enumerate(likely)]
     surroundings.load(likely, [need for found in needs for need in found], expand)
@@ -208,9 +179,9 @@ _Need = tuple[Passage, int, int]
 
 def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
     """The stretches of text that should be there whole around a hit, the most important first."""
-    ranges = find_cut_blocks(passage)
+    ranges = _find_cut_blocks(passage)
     if whole_sections:
-        ranges += find_cut_sections(passage)
+        ranges += _find_cut_sections(passage)
     return [(passage, start, end) for start, end in ranges]
 
 
@@ -234,13 +205,13 @@ class _Chosen:
                 self._tokens += hit.passage.token_count
             self.score_of[place] = hit.score
 
-    def complete(self, needs: Sequence[_Need], surroundings: Surroundings, budget_tokens: int) -> None:
+    def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
         """Add what holds each of the stretches whole, or nothing of it."""
         for passage, start, end in needs:
             if place_of(passage) in self.score_of:
-                self._add(surroundings.around(passage, start, end) or [], budget_tokens)
+                self._add(surroundings.around(passage, start, end), budget_tokens)
 
-    def add_neighbours(self, passage: Passage, surroundings: Surroundings, expand: int) -> None:
+    def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
         """Add the passages up to ``expand`` places from a hit, without leaving a gap."""
         document, ordinal = place_of(passage)
         if (document, ordinal) not in self.score_of:
@@ -253,14 +224,14 @@ class _Chosen:
                 is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
                 sides[side] = place in self.passages or is_added
 
-    def complete_neighbours(self, surroundings: Surroundings) -> None:
+    def complete_neighbours(self, surroundings: _Surroundings) -> None:
         """Add what holds the blocks of the neighbours whole: the end of a table says little without its head."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
             surroundings.load([], needs, 0)
             for passage, start, end in needs:
-                self._add(surroundings.around(passage, start, end) or [], self._budget_tokens)
+                self._add(surroundings.around(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
         """Add all of the passages, if there is room for those that are new."""

@@ -15,6 +15,7 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.infrastructure.database import fetch
 from retrieval.models import Chunk
+from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 from retrieval.types import Passage, StoredChunk
@@ -143,17 +144,18 @@ def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:
-    """The passages at these (document id, ordinal) places, in one query; places that do not exist are missing."""
-    wanted = set(places)
-    if not wanted:
-        return {}
+def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
+    """The passages around those that are named, in one query: up to ``expand`` places from each, and up to
+    FARTHEST_PLACES where they hold some of its stretch."""
     rows = fetch(
-        f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[]) AS wanted(document_id, ordinal) "
-        "ON wanted.document_id = chunk.document_id AND wanted.ordinal = chunk.ordinal",
-        [[document for document, _ in wanted], [ordinal for _, ordinal in wanted]],
+        f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
+        "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "
+        f"AND chunk.ordinal BETWEEN wanted.ordinal - {FARTHEST_PLACES:d} AND wanted.ordinal + {FARTHEST_PLACES:d} "
+        f"AND (abs(chunk.ordinal - wanted.ordinal) <= {expand:d} "
+        'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
+        [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {(passage.document_id, passage.ordinal): passage for passage in map(_passage, rows)}
+    return {place_of(passage): passage for passage in map(_passage, rows)}
 
 
 def _passage(row: Sequence[Any]) -> Passage:

@@ -48,7 +48,6 @@ from retrieval.types import (
     MetadataBoost,
     Ranking,
     Reformulation,
-    Retriever,
     SearchFilters,
     SearchMethod,
     Turn,
@@ -299,7 +298,7 @@ def _search(
         reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        is_partly_encoded=_is_partly_encoded(plan, filters),
+        is_partly_encoded=plan.weights.vector > 0 and lags(filters.collections),
         joined_query=joined,
         named_collections=named,
     )
@@ -451,11 +450,6 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
     passages = load_passages([candidate.chunk_id for candidate in kept])
     present = [candidate for candidate in kept if candidate.chunk_id in passages]
     return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
-
-
-def _is_partly_encoded(plan: SearchPlan, filters: SearchFilters) -> bool:
-    """Whether vectors were asked for, and some of the documents have none of those that this process searches."""
-    return plan.weights.of(Retriever.VECTOR) > 0 and lags(filters.collections)
 
 
 def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:

@@ -34,12 +34,8 @@ LEFT_OUT = {
     # Single tests, by how their names begin.
     "integration/test_connections.py::test_a_pooled_connection_is_asked_again": "an embedded server's connections",
     "integration/retrieval/test_search.py::test_the_index_is_used": "the plan of one server",
-    "integration/retrieval/test_search.py::test_lexical_search_uses_the_gin_index": "the plan of one server",
     "integration/retrieval/test_pruned_matching.py::test_the_index_is_used": "the plan of one server",
     "integration/retrieval/test_rights.py::test_the_vector_index_is_used": "the plan of one server",
-    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_repaired[orphan": "its keys keep it",
-    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_repaired[misplace_a_vectors_d": "the same",
-    "integration/retrieval/test_bulk_loading.py::test_a_killed_load_is_resumed": "locks a passage, whichever it is",
 }
 
 

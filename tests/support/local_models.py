@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 Array = npt.NDArray[Any]
@@ -42,20 +41,7 @@ def write_tokenizer(folder: Path, words: Sequence[str] = WORDS) -> None:
 
 
 def bert_config(**changes: Any) -> dict[str, Any]:
-    return {
-        "architectures": ["BertForSequenceClassification"],
-        "model_type": "bert",
-        "hidden_act": "gelu",
-        "hidden_size": WIDTH,
-        "intermediate_size": INNER,
-        "num_attention_heads": HEADS,
-        "num_hidden_layers": LAYERS,
-        "max_position_embeddings": POSITIONS,
-        "layer_norm_eps": EPSILON,
-        "pad_token_id": 0,
-        "type_vocab_size": 2,
-        "id2label": {"0": "LABEL_0"},
-    } | changes
+    return {"model_type": "bert", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS} | changes
 
 
 def random_weights(seed: int) -> Weights:
@@ -98,12 +84,10 @@ def random_weights(seed: int) -> Weights:
     }
 
 
-def write_bert(folder: Path, weights: Weights, **config: Any) -> Path:
+def write_cross_encoder(folder: Path, weights: Weights, **config: Any) -> Path:
     write_tokenizer(folder)
     (folder / "config.json").write_text(json.dumps(bert_config(**config)))
-    named = {name if name.startswith("classifier") else f"bert.{name}": array for name, array in weights.items()}
-    # An integer buffer that old checkpoints carry.
-    save_file(named | {"bert.embeddings.position_ids": np.arange(POSITIONS)[None]}, str(folder / "model.safetensors"))
+    export_bert(folder / "model.onnx", weights)
     return folder
 
 
@@ -261,12 +245,8 @@ def write_embedder(
         (folder / "config_sentence_transformers.json").write_text(json.dumps(described))
     if limit:
         (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": limit}))
-    save_file(encoder_of(weights), str(folder / "model.safetensors"))
+    export_bert(folder / "onnx" / "model.onnx", weights, scores=False)
     return folder
-
-
-def encoder_of(weights: Weights) -> Weights:
-    return {name: array for name, array in weights.items() if not name.startswith(("classifier", "pooler"))}
 
 
 def unit(vector: Array) -> Array:

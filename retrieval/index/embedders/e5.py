@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.model_files import EncoderShape
 from retrieval.index.embedders.onnx import OnnxEmbedder, remembered_digest
 from retrieval.index.embedders.sentence_model import Prompts
 from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
@@ -30,7 +29,6 @@ from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_ba
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-    from retrieval.index.embedders.graph import Precision
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
@@ -234,14 +232,12 @@ class MultilingualE5(OnnxEmbedder[E5Runtime]):
     # A character is a token at most.
     max_tokens = POSITIONS - len(prompts.document)
 
-    def __init__(
-        self, cache_dir: Path, precision: Precision = "int8", threads: int = 2, *, weights: Path | None = None
-    ) -> None:
-        super().__init__(precision, threads)
-        self.name = f"{NAME}/{precision}"
+    def __init__(self, cache_dir: Path, threads: int = 2, *, weights: Path | None = None) -> None:
+        super().__init__(threads)
+        self.name = f"{NAME}/int8"
         self._cache_dir = Path(cache_dir)
         self._weights = weights
-        self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-{precision}-v{VERSION}.onnx"
+        self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-int8-v{VERSION}.onnx"
         self.pieces_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-v{VERSION}.spm"
 
     def is_converted(self) -> bool:
@@ -255,11 +251,11 @@ class MultilingualE5(OnnxEmbedder[E5Runtime]):
 
     def build_graph(self) -> bytes:
         # An import of tens of MiB that only those pay who write a graph.
-        from retrieval.index.embedders.graph import build_layers
+        from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
-        shape = EncoderShape(weights.layers, weights.heads, weights.width, weights.epsilon, weights.positions)
-        return build_layers(weights.weights(), shape, self.precision, NAME)
+        shape = EncoderShape(weights.layers, weights.heads, weights.width, weights.epsilon)
+        return build_layers(weights.weights(), shape, NAME)
 
     def _verified_weights(self) -> FourBitFile:
         path = self._weights or find_weights()

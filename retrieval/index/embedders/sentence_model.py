@@ -15,20 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval.index.embedders.model_files import (
-    BERT,
     CONFIG,
     NEWER_CONFIG,
     TOKENIZER,
-    WEIGHTS,
     find_export,
     read_json,
     read_object,
-    read_shape,
 )
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from retrieval.types import Vectors
 
 MODULES, TRANSFORMER_CONFIG = "modules.json", "sentence_bert_config.json"
@@ -73,15 +68,14 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """A model that can be run. ``export`` is its ONNX file where no graph can be written from its weights.
+    """A model that can be run: the ONNX file ``export`` of its encoder, and what makes one vector of its output.
 
     ``is_normalized`` says that the model itself scales its vectors to unit length. ``max_tokens`` is the longest input,
     special tokens and prompts included.
     """
 
     folder: Path
-    config: Mapping[str, Any]
-    export: Path | None
+    export: Path
     pooling: Pooling
     is_normalized: bool
     dimension: int
@@ -97,8 +91,8 @@ class SentenceModel:
 
     def files(self) -> tuple[Path, ...]:
         """What decides its vectors."""
-        exported = (self.export, self.export.with_name(f"{self.export.name}_data")) if self.export else ()
-        files = (self.folder / CONFIG, self.folder / TOKENIZER, *(exported or (self.folder / WEIGHTS,)))
+        data = self.export.with_name(f"{self.export.name}_data")
+        files = (self.folder / CONFIG, self.folder / TOKENIZER, self.export, data)
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
@@ -109,41 +103,15 @@ class SentenceModel:
                 hashed.update(hashlib.file_digest(opened, "sha256").digest())
         return hashed.hexdigest()
 
-    def load_tokenizer(self) -> Tokenizer:
-        """A new one each time, without truncation and padding. Raises: ValueError."""
-        # An import of tens of MiB that a process which reads no text does not pay.
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(self.folder / TOKENIZER))
-        except Exception as error:  # the tokenizer's library raises nothing more precise
-            raise ValueError(f"the tokenizer in {self.folder} cannot be read: {error}") from error
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return tokenizer
-
 
 def read_sentence_model(folder: Path) -> SentenceModel:
     """The embedder in a folder; without modules.json, an encoder whose tokens' mean is taken.
 
     Raises: ValueError (with KeyError and TypeError from a malformed description) when it cannot be run here, OSError.
     """
-    config = read_object(folder / CONFIG)
-    export = None
-    if config.get("model_type") == BERT and (folder / WEIGHTS).is_file():
-        shape = read_shape(config)
-        width, positions = shape.width, shape.positions
-    else:
-        export = find_export(folder)
-        if export is None:
-            raise ValueError(
-                f"it has no model.onnx, and no {WEIGHTS} of the architecture {BERT} (it is "
-                f"{config.get('model_type')!r}): export it to ONNX, or convert its weights to safetensors"
-            )
-        width = int(config.get("hidden_size") or config["dim"])
-        positions = int(config["max_position_embeddings"])
-    if not (folder / TOKENIZER).is_file():
-        raise ValueError(f"it has no {TOKENIZER}")
+    config, export = read_object(folder / CONFIG), find_export(folder)
+    width = int(config.get("hidden_size") or config["dim"])
+    positions = int(config["max_position_embeddings"])
     pooling, is_normalized = Pooling.MEAN, False
     for module in read_json(folder / MODULES) or []:
         kind = str(module["type"]).rpartition(".")[2]
@@ -161,7 +129,6 @@ def read_sentence_model(folder: Path) -> SentenceModel:
     longest = transformer.get("max_seq_length") or _longest_text(folder) or positions
     return SentenceModel(
         folder=folder,
-        config=config,
         export=export,
         pooling=pooling,
         is_normalized=is_normalized,

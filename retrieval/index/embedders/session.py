@@ -28,11 +28,8 @@ _INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)
 TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
-def open_session(source: str | bytes, *, saturates: bool) -> Any:
-    """A session whose calls each use the one thread they come from, so that callers decide how many run at once.
-
-    ``saturates`` takes the exact way for processors on which sums of int8 products saturate without it.
-    """
+def open_session(source: str | bytes) -> Any:
+    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
     # It would report to its maker, from a thread that a fork lacks and waits for at its end.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     # An import of tens of MiB that a process which runs no model does not pay.
@@ -42,7 +39,7 @@ def open_session(source: str | bytes, *, saturates: bool) -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.x64quantprecision", "1" if saturates else "0")
+    options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
     # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -142,7 +139,7 @@ def hidden_output(session: Any) -> str:
     return found[0]
 
 
-def multiplies_bytes_exactly() -> bool:
+def _multiplies_bytes_exactly() -> bool:
     """Whether sums of int8 products stay below saturation without help.
 
     On x86 processors without VNNI they do not; ONNX Runtime's exact way costs a query half a millisecond and gives

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--check",), "This PostgreSQL has no Citus: install it on every node, or stay with one server."),
         ((), "This PostgreSQL has no Citus: install it on every node, or stay with one server."),
         (("--shards=0",), "The number of shards is 1 or more."),
     ],

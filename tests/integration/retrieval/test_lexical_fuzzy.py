@@ -163,22 +163,3 @@ def test_only_the_searched_collections_words_stand_in(library: Collection, inges
     ingest(other, "zebra.md", "A zebra in the savannah.")
     assert build_queries("savanah", [library.pk]) == []
     assert [list(query.expansions) for query in build_queries("savanah", [other.pk])] == [["savanah"]]
-
-
-def test_candidates_come_from_an_index(library: Collection) -> None:
-    # Enough of them that reading the whole table would be the slower way.
-    letters = "abcdefghij"
-    Lexeme.objects.bulk_create(
-        Lexeme(collection=library, lexeme=f"{letters[number % 10]}{number:06}", document_frequency=1)
-        for number in range(20_000)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE retrieval_lexeme")
-        cursor.execute(
-            "EXPLAIN SELECT lexeme FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
-            "AND left(lexeme, 1) = 'x' AND length(lexeme) BETWEEN 5 AND 9",
-            [[library.pk]],
-        )
-        plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert "lexeme_beginning_and_length" in plan
-    assert "Filter" not in plan

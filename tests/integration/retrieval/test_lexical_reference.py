@@ -91,9 +91,7 @@ class Reference:
         return {pk: (settings.BM25_K1 + 1) * float(score) for pk, score in zip(self.chunk_ids, scores, strict=True)}
 
 
-@pytest.mark.parametrize("configuration", ["simple", "english"])
-def test_scores_and_order_equal_those_of_bm25s(configuration: str) -> None:
-    collection = Collection.objects.create(slug="made", name="Made", text_search_configuration=configuration)
+def test_scores_and_order_equal_those_of_bm25s(collection: Collection) -> None:
     random_ = random.Random(20)
     write_passages(collection, random_, PASSAGES)
     reference = Reference()

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
 PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
-METHODS = [SearchMethod.LEXICAL, SearchMethod.VECTOR, SearchMethod.RRF, SearchMethod.ZSCORE]
+METHODS = [SearchMethod.LEXICAL, SearchMethod.VECTOR]
 
 TEXTS = {
     "wet.md": "The wet rotor of the pump must be cleaned every year.",
@@ -142,9 +142,3 @@ def test_few_passages_that_meet_a_constraint_are_compared_exactly(
     assert asked == []
     VectorRanker("wet rotor", everything(), PLAN).rank(50)
     assert len(asked) == 1
-
-
-def test_vectors_are_restricted_like_passages(library: Collection) -> None:
-    ranking = VectorRanker('"wet rotor" pump -season', everything(), PLAN).rank(50)
-    found = Chunk.objects.filter(pk__in=[chunk.chunk_id for chunk in ranking.chunks])
-    assert [chunk.document.source for chunk in found] == ["wet.md"]

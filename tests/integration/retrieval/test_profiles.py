@@ -11,8 +11,7 @@ from threading import Barrier
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import IntegrityError, OperationalError, connection
-from django.test.utils import CaptureQueriesContext
+from django.db import OperationalError, connection
 
 from chat.answering import pipeline
 from retrieval.exceptions import SearchUnavailable
@@ -122,31 +121,6 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
     assert profiles.withdraw() is None
 
 
-def test_another_process_sees_it_at_once(profile: SearchProfile) -> None:
-    """Another thread has another connection, and whatever a process remembers is shared: there is nothing."""
-    version = profiles.add_version(profile, RRF)
-
-    def look() -> str:
-        try:
-            return profiles.active_profile().name
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(look).result() == "built-in"
-        profiles.publish(version)
-        assert pool.submit(look).result() == "default v1"
-
-
-def test_looking_it_up_is_one_query(profile: SearchProfile) -> None:
-    version = profiles.add_version(profile, RRF)
-    profiles.publish(version)
-    with CaptureQueriesContext(connection) as queries:
-        found = profiles.active_profile()
-    assert found == profiles.NamedProfile("default v1", RRF, version.pk) == profiles.named(version)
-    assert len(queries) == 1
-
-
 def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
     versions = [profiles.add_version(profile, replace(RRF, top_k=number)) for number in range(1, 9)]
     barrier = Barrier(len(versions))
@@ -161,27 +135,6 @@ def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
     with ThreadPoolExecutor(len(versions)) as pool:
         list(pool.map(publish, versions))
     assert len(in_force()) == 1
-
-
-def test_many_who_save_at_once_get_a_number_each(profile: SearchProfile) -> None:
-    barrier = Barrier(6)
-
-    def add(_number: int) -> int:
-        try:
-            barrier.wait(60)
-            return profiles.add_version(profile, RRF).number
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(6) as pool:
-        assert sorted(pool.map(add, range(6))) == [1, 2, 3, 4, 5, 6]
-
-
-def test_the_database_lets_no_two_be_in_force(profile: SearchProfile) -> None:
-    profiles.add_version(profile, RRF)
-    profiles.add_version(profile, LEXICAL)
-    with pytest.raises(IntegrityError):
-        SearchProfileVersion.objects.update(is_published=True)
 
 
 def test_publishing_a_version_that_is_gone_leaves_the_other_in_force(profile: SearchProfile) -> None:

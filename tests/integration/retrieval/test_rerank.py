@@ -267,7 +267,7 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
             ("_server.url", "model", "_server._api_key"),
             "http://localhost:8080/rerank someone/reranker key",
         ),
-        ({}, "cross_encoder", ("model", "precision"), "someone/reranker int8"),
+        ({}, "cross_encoder", ("model", "threads"), "someone/reranker 2"),
     ],
 )
 def test_rerankers_are_described_by_the_environment(

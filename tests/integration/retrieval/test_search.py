@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,14 +23,13 @@ from retrieval.models import Collection, Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import retrievers
-from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
 from retrieval.search.trace import StageStatus
 from retrieval.search.vector_ranker import VectorRanker
-from retrieval.types import Ranking, Retriever, SearchFilters, SearchMethod
+from retrieval.types import Ranking, Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,16 +137,6 @@ def test_signs_are_not_syntax(library: Collection, question: str) -> None:
     assert result.trace.degraded == ()
 
 
-def test_common_words_score_but_need_not_match(library: Collection, ingest: Ingest) -> None:
-    for number in range(4):
-        ingest(library, f"common{number}.md", f"Another pump, of kind {number}.")
-    (query,) = build_queries("pump valve", [library.pk])
-    assert query.matching == ("valv",)
-    assert query.idf.keys() == {"pump", "valv"}
-    (query,) = build_queries("pump", [library.pk])
-    assert query.matching == ("pump",)
-
-
 def test_frequencies_are_remembered_until_a_passage_changes(library: Collection, ingest: Ingest) -> None:
     before = frequencies_in([library.pk], ["pump", "absent"])
     with CaptureQueriesContext(connection) as asked:
@@ -171,19 +159,6 @@ def test_no_documents_no_hits() -> None:
     assert search("pump", everything()).hits == ()
 
 
-def test_filters_restrict_and_do_not_starve(library: Collection, ingest: Ingest) -> None:
-    for number in range(12):
-        ingest(library, f"more{number}.md", f"Wet-rotor pump number {number} weighs {number} grams.")
-    rare = ingest(library, "rare.md", "A wet-rotor pump of last year.", metadata={"year": 2025}, language="en")
-    for filters in (
-        replace(everything(), documents=(rare.pk,)),
-        replace(everything(), metadata={"year": 2025}),
-    ):
-        for method in SearchMethod:
-            found = search("wet-rotor pump", filters, method=method).hits
-            assert [hit.passage.source for hit in found] == ["rare.md"]
-
-
 def test_the_index_is_used(library: Collection) -> None:
     embedder = active_embedder()
     query = HalfVector(conf.embedder().embed_query("pump")).to_text()
@@ -198,15 +173,6 @@ def test_the_index_is_used(library: Collection) -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
         cursor.execute("RESET ALL")
     assert f"Index Scan using {index_name(embedder)}" in plan
-
-
-def test_lexical_search_uses_the_gin_index(library: Collection) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET enable_seqscan = off")
-        cursor.execute("EXPLAIN SELECT id FROM retrieval_chunk WHERE search_vector @@ '''pump'''::tsquery")
-        plan = "\n".join(row[0] for row in cursor.fetchall())
-        cursor.execute("RESET ALL")
-    assert "chunk_search_vector" in plan
 
 
 class SilentRanker(Bm25Ranker):
@@ -327,7 +293,3 @@ def test_another_embedder_than_the_stored_one_is_not_compared(
     result = search("wet-rotor pump", everything())
     assert result.trace.degraded == ("vector",)
     assert result.hits
-
-
-def test_filters_are_honoured_where_nothing_may_be_read(library: Collection) -> None:
-    assert search("pump", SearchFilters()).hits == ()

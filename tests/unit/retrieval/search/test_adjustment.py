@@ -155,15 +155,6 @@ def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -
         assert chunk.rerank.contribution == pytest.approx(0.0) or weight
 
 
-@given(cases, depths)
-def test_alone_the_contribution_is_the_score(case: Case, depth: int) -> None:
-    scores, judged = case
-    for chunk in rerank(fused(scores), plan(depth, None), judged):
-        assert chunk.rerank is not None
-        assert chunk.score == chunk.rerank.contribution
-        assert chunk.dropped or chunk.score == judged[chunk.chunk_id]
-
-
 @settings(max_examples=100)
 @given(cases, boosts, metadata_of_all)
 def test_boosts_sum_to_the_score(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,14 +17,7 @@ from tokenizers import Tokenizer
 from retrieval.exceptions import RerankFailed
 from retrieval.search import cross_encoder as module
 from retrieval.search.cross_encoder import CrossEncoder
-from tests.support.local_models import (
-    POSITIONS,
-    bert_config,
-    export_bert,
-    random_weights,
-    reference_logit,
-    write_bert,
-)
+from tests.support.local_models import POSITIONS, random_weights, reference_logit, write_cross_encoder
 from tests.support.model_hub import ModelHub, hub
 
 __all__ = ["hub"]
@@ -53,39 +45,17 @@ def reference(folder: Path, weights: dict[str, np.ndarray], max_tokens: int = PO
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_bert(tmp_path / "bert", WEIGHTS, **IDENTITY)
+    return write_cross_encoder(tmp_path / "bert", WEIGHTS, **IDENTITY)
 
 
-def scores(folder: Path, precision: str = "fp32", **options: object) -> list[float]:
-    return CrossEncoder(str(folder), precision=precision, **options).score_texts(QUERY, TEXTS, UNHURRIED)  # type: ignore[arg-type]
+def scores(folder: Path, **options: int) -> list[float]:
+    return CrossEncoder(str(folder), **options).score_texts(QUERY, TEXTS, UNHURRIED)
 
 
-def test_weights_give_the_scores_of_the_formulas(folder: Path) -> None:
+def test_it_gives_the_scores_of_the_formulas(folder: Path) -> None:
     expected = reference(folder, WEIGHTS)
     assert scores(folder) == pytest.approx(expected, abs=1e-4)
     assert np.ptp(expected) > 0.1  # equal scores would prove nothing
-
-
-def test_an_export_gives_the_scores_of_its_weights(folder: Path, tmp_path: Path) -> None:
-    for name in ("model.onnx", "onnx/model.onnx"):
-        exported = tmp_path / name.replace("/", "-")
-        exported.mkdir()
-        shutil.copy(folder / "tokenizer.json", exported)
-        (exported / "config.json").write_text(json.dumps(bert_config(**IDENTITY)))
-        export_bert(exported / name, WEIGHTS)
-        assert scores(exported) == pytest.approx(scores(folder), abs=1e-4)
-
-
-def test_an_export_counts_before_weights(folder: Path) -> None:
-    other = random_weights(seed=4)
-    export_bert(folder / "model.onnx", other)
-    assert scores(folder) == pytest.approx(reference(folder, other), abs=1e-4)
-
-
-def test_int8_is_near_and_not_equal(folder: Path) -> None:
-    exact, rounded = scores(folder), scores(folder, precision="int8")
-    assert rounded != exact
-    assert np.corrcoef(exact, rounded)[0, 1] > 0.98
 
 
 @pytest.mark.parametrize(
@@ -99,7 +69,7 @@ def test_int8_is_near_and_not_equal(folder: Path) -> None:
 def test_a_model_that_names_no_other_activation_has_a_sigmoid(
     tmp_path: Path, config: dict[str, object], newer: dict[str, str] | None
 ) -> None:
-    folder = write_bert(tmp_path / "bert", WEIGHTS, **config)
+    folder = write_cross_encoder(tmp_path / "bert", WEIGHTS, **config)
     if newer:
         (folder / "config_sentence_transformers.json").write_text(json.dumps(newer))
     logits = reference(folder, WEIGHTS)
@@ -109,15 +79,14 @@ def test_a_model_that_names_no_other_activation_has_a_sigmoid(
 def test_an_extreme_logit_does_not_overflow(tmp_path: Path) -> None:
     for bias, expected in ((-1000.0, 0.0), (1000.0, 1.0)):
         weights = WEIGHTS | {"classifier.bias": np.array([bias], np.float32)}
-        assert scores(write_bert(tmp_path / str(bias), weights)) == [expected] * len(TEXTS)
+        assert scores(write_cross_encoder(tmp_path / str(bias), weights)) == [expected] * len(TEXTS)
 
 
 def test_a_score_depends_neither_on_its_neighbours_nor_on_threads(folder: Path) -> None:
-    for precision in ("fp32", "int8"):
-        encoder = CrossEncoder(str(folder), threads=3, precision=precision)
-        together = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
-        assert [encoder.score_texts(QUERY, [text], UNHURRIED)[0] for text in TEXTS] == together
-        assert encoder.score_texts(QUERY, TEXTS[::-1], UNHURRIED) == together[::-1]
+    encoder = CrossEncoder(str(folder), threads=3)
+    together = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+    assert [encoder.score_texts(QUERY, [text], UNHURRIED)[0] for text in TEXTS] == together
+    assert encoder.score_texts(QUERY, TEXTS[::-1], UNHURRIED) == together[::-1]
 
 
 def test_a_pair_is_cut_to_the_tokens_allowed(folder: Path) -> None:
@@ -160,17 +129,6 @@ def test_a_question_does_not_wait_for_another_ones_loading(folder: Path, monkeyp
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
 
 
-def test_threads_share_one_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loads = []
-    original = module._load
-    monkeypatch.setattr(module, "_load", lambda *arguments: loads.append(1) or original(*arguments))
-    encoder = CrossEncoder(str(folder))
-    with ThreadPoolExecutor(4) as pool:
-        results = [*pool.map(lambda _: encoder.score_texts(QUERY, TEXTS, UNHURRIED), range(8))]
-    assert all(result == results[0] for result in results)
-    assert len(loads) == 1
-
-
 def test_a_process_that_forks_goes_on(folder: Path) -> None:
     encoder = CrossEncoder(str(folder))
     expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
@@ -187,11 +145,11 @@ def test_a_process_that_forks_goes_on(folder: Path) -> None:
 def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "model.safetensors").write_bytes(b"not weights")
+    (folder / "model.onnx").write_bytes(b"not a model")
     encoder = CrossEncoder(str(folder))
     with pytest.raises(ImproperlyConfigured, match="cannot be loaded"):
         encoder.score_texts(QUERY, TEXTS, UNHURRIED)
-    write_bert(folder, WEIGHTS)
+    write_cross_encoder(folder, WEIGHTS)
     with pytest.raises(RerankFailed, match="cannot be loaded"):
         encoder.score_texts(QUERY, TEXTS, UNHURRIED)
     monkeypatch.setattr(module, "RETRIED_AFTER_SECONDS", 0.0)
@@ -199,15 +157,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
 
 
-def test_another_architecture_needs_an_export(tmp_path: Path) -> None:
-    folder = write_bert(tmp_path / "deberta", WEIGHTS, model_type="deberta-v2")
-    with pytest.raises(ImproperlyConfigured, match=r"architecture 'deberta-v2'.* export the model to ONNX"):
-        CrossEncoder(str(folder))
-    export_bert(folder / "model.onnx", WEIGHTS)
-    assert len(scores(folder)) == len(TEXTS)
-
-
-@pytest.mark.parametrize("lacking", ["tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("lacking", ["tokenizer.json", "model.onnx"])
 def test_a_folder_without_a_file_is_refused_at_once(folder: Path, lacking: str) -> None:
     (folder / lacking).unlink()
     with pytest.raises(ImproperlyConfigured, match=lacking):
@@ -217,9 +167,9 @@ def test_a_folder_without_a_file_is_refused_at_once(folder: Path, lacking: str) 
 def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ImproperlyConfigured, match="no folder"):
         CrossEncoder(str(tmp_path / "absent"))
-    for options in ({"max_tokens": 3}, {"threads": 0}, {"precision": "int4"}):
+    for options in ({"max_tokens": 3}, {"threads": 0}):
         with pytest.raises(ImproperlyConfigured, match="needs a model"):
-            CrossEncoder(str(folder), **options)  # type: ignore[arg-type]
+            CrossEncoder(str(folder), **options)
     with pytest.raises(ImproperlyConfigured, match="needs a model"):
         CrossEncoder("")
     (folder / "config.json").write_text("{")
@@ -228,7 +178,7 @@ def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> No
 
 
 def test_an_activation_nobody_knows_is_refused(tmp_path: Path) -> None:
-    folder = write_bert(tmp_path / "bert", WEIGHTS, sbert_ce_default_activation_function="torch.nn.Tanh")
+    folder = write_cross_encoder(tmp_path / "bert", WEIGHTS, sbert_ce_default_activation_function="torch.nn.Tanh")
     with pytest.raises(ImproperlyConfigured, match=r"torch\.nn\.Tanh as its activation; it can be Sigmoid or Identity"):
         CrossEncoder(str(folder))
 
@@ -238,30 +188,26 @@ def test_a_classifier_with_more_labels_is_no_cross_encoder(tmp_path: Path) -> No
         "classifier.weight": np.zeros((3, 16), np.float32),
         "classifier.bias": np.zeros(3, np.float32),
     }
-    folder = write_bert(tmp_path / "bert", three)
-    with pytest.raises(ImproperlyConfigured, match="3 labels"):
-        scores(folder)
-    export_bert(folder / "model.onnx", three)
     with pytest.raises(RerankFailed, match="gave 3 numbers"):
-        scores(folder)
+        scores(write_cross_encoder(tmp_path / "bert", three))
 
 
 def test_a_score_that_is_not_finite_is_a_failure(tmp_path: Path) -> None:
     broken = WEIGHTS | {"classifier.bias": np.array([np.nan], np.float32)}
     with pytest.raises(RerankFailed, match="not finite"):
-        scores(write_bert(tmp_path / "bert", broken))
+        scores(write_cross_encoder(tmp_path / "bert", broken))
 
 
 def hub_scores(cache_dir: Path) -> list[float]:
-    encoder = CrossEncoder("someone/cross-encoder", cache_dir=cache_dir, precision="fp32")
+    encoder = CrossEncoder("someone/cross-encoder", cache_dir=cache_dir)
     return encoder.score_texts(QUERY, TEXTS, UNHURRIED)
 
 
 def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
-    (folder / "pytorch_model.bin").write_bytes(b"never needed")
+    (folder / "model.safetensors").write_bytes(b"never needed")
     hub.models["someone/cross-encoder"] = folder
     assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
-    assert sorted(hub.fetched) == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert sorted(hub.fetched) == ["config.json", "model.onnx", "tokenizer.json"]
     hub.asked.clear()
     assert hub_scores(tmp_path / "cache") == pytest.approx(reference(folder, WEIGHTS), abs=1e-4)
     assert hub.asked == []

@@ -45,15 +45,6 @@ TEXTS = [
     "a" * 700,
     "",
 ]
-PASSAGES = {
-    "nl": [
-        ("Wanneer mag ik op bezoek komen?", "Visitors are welcome every day from two until eight in the evening."),
-        ("Hoe zwaar is de pomp?", "The pump weighs 3450 grams without its hose."),
-        ("Moet ik nuchter zijn voor de ingreep?", "Do not eat or drink for six hours before the operation."),
-        ("Hoeveel vakantiedagen krijg ik?", "Employees accrue twenty-five days of annual leave each year."),
-        ("Waar kan ik mijn auto parkeren?", "The garage behind the main entrance has room for 200 cars."),
-    ]
-}
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +79,6 @@ def test_ids_are_those_of_another_tokenizer(embedder: MultilingualE5, reference_
         ids = embedder._opened().ids(text, "query: ")
         expected = reference_tokenizer.encode(f"query: {text}", add_special_tokens=False).ids
         assert ids == [0, *expected[:510], 2], text
-
-
-def test_known_ids(embedder: MultilingualE5) -> None:
-    """As published for XLM-RoBERTa, with which the model shares its tokenizer."""
-    assert embedder._opened().ids("Hello world!", "") == [0, 35378, 8999, 38, 2]
 
 
 def test_a_text_cannot_write_special_tokens(embedder: MultilingualE5) -> None:
@@ -133,22 +119,10 @@ def test_vectors_are_those_of_the_published_formulas(embedder: MultilingualE5, w
         assert vector @ unit(hidden.mean(0)) > 0.99, text
 
 
-def test_questions_and_passages_have_prompts(embedder: MultilingualE5) -> None:
-    (passage,) = embedder.embed_documents(["The pump weighs 3450 grams."])
-    question = embedder.embed_query("The pump weighs 3450 grams.")
-    assert 0.8 < passage @ question < 0.999
-
-
 def test_a_vector_does_not_depend_on_its_neighbours(embedder: MultilingualE5) -> None:
     together = embedder.embed_documents(TEXTS)
     for row, text in enumerate(TEXTS):
         np.testing.assert_array_equal(together[row], embedder.embed_documents([text])[0])
-
-
-def test_a_question_is_nearest_to_its_passage_in_another_language(embedder: MultilingualE5) -> None:
-    questions, passages = zip(*PASSAGES["nl"], strict=True)
-    similarities = np.array([embedder.embed_query(text) for text in questions]) @ embedder.embed_documents(passages).T
-    assert similarities.argmax(axis=1).tolist() == list(range(len(questions)))
 
 
 def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
 import time
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,53 +14,27 @@ import pytest
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
+from tests.support.serving import QuietHandler, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import numpy.typing as npt
 
-    from retrieval.protocols import TextEmbedder
-
-    Answer = tuple[int, dict[str, str], object]
+Answer = tuple[int, dict[str, str], object]
 
 KEY = "sk-secret-012345wxyz"
 
 
-class EmbeddingServer(ThreadingHTTPServer):
+@dataclass
+class EmbeddingServer:
     """Speaks `POST /v1/embeddings`: the vector of a text is [its length + 1, 0, 2].
 
     ``answers`` are given first, one a request; each is (status, headers, JSON or bytes) or a function of the request
     body that returns one.
     """
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
-        self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.answers: list[Answer | Callable[[dict[str, Any]], Answer]] = []
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class _Request(BaseHTTPRequestHandler):
-    server: EmbeddingServer
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.requests.append((self.path, dict(self.headers), body))
-        answer = self.server.answers.pop(0) if self.server.answers else embeddings
-        status, headers, content = answer(body) if callable(answer) else answer
-        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(payload)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *arguments: object) -> None:
-        """Nothing: the test's output is for the test."""
+    requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    answers: list[Answer | Callable[[dict[str, Any]], Answer]] = field(default_factory=list)
+    base_url: str = ""
 
 
 def rows(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -81,13 +55,20 @@ def with_vector(vector: object) -> Callable[[dict[str, Any]], Answer]:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = EmbeddingServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    state = EmbeddingServer()
+
+    class Request(QuietHandler):
+        def do_POST(self) -> None:
+            body = self.read_json()
+            state.requests.append((self.path, dict(self.headers), body))
+            answer = state.answers.pop(0) if state.answers else embeddings
+            status, headers, content = answer(body) if callable(answer) else answer
+            payload = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send(payload, status, **{name.replace("-", "_"): value for name, value in headers.items()})
+
+    with serving(Request) as url:
+        state.base_url = f"{url}/v1"
+        yield state
 
 
 def embedder_of(base_url: str, **changes: Any) -> OpenAICompatibleEmbedder:
@@ -102,7 +83,7 @@ def expected(texts: list[str]) -> npt.NDArray[np.float64]:
 
 
 def test_it_is_an_embedder(server: EmbeddingServer) -> None:
-    embedder: TextEmbedder = embedder_of(server.base_url)
+    embedder = embedder_of(server.base_url)
     assert (embedder.name, embedder.dimension, embedder.max_tokens) == ("small/3", 3, 350)
 
 
@@ -283,17 +264,7 @@ def test_an_impossible_address_is_refused(base_url: str) -> None:
         embedder_of(base_url)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"model": ""},
-        {"dimension": 0},
-        {"max_tokens": 0},
-        {"timeout_seconds": 0},
-        {"batch_size": 0},
-        {"max_attempts": 0},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"model": ""}, {"dimension": 0}, {"timeout_seconds": 0}, {"max_attempts": 0}])
 def test_impossible_arguments_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ImproperEmbedder):
         embedder_of("http://127.0.0.1/v1", **changes)
