@@ -49,7 +49,6 @@ for _name in list(os.environ):
             "QUESTION_",
             "OIDC_",
             "SAML_",
-            "LDAP_",
             "SIGN_UP",
             "LOCAL_PASSWORDS",
             "STAFF_REQUIRES_MFA",

@@ -69,8 +69,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if response is not None:
             return response
         if sociallogin is None:
-            is_proven = getattr(user, "is_proven_by_directory", False)
-            if not is_proven and not (user.has_usable_password() and may_use_password(user)):
+            if not (user.has_usable_password() and may_use_password(user)):
                 # A passkey would outlive the account at the provider.
                 _refuse(request, "an account of the provider signs in there")
         else:

@@ -17,11 +17,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.forms import BooleanField, Form
-from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations, sign_in_limits
-from ragsite.accounts.directory import end_session_early
 from ragsite.accounts.sign_in import may_use_password, refuse
 from ragsite.models import ApiKey
 from ragsite.models.account import users_with
@@ -38,12 +36,6 @@ class SignInForm(LoginForm):
         # The name that the admin's page and programs use.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
-
-    def login(self, request: HttpRequest, redirect_url: str | None = None) -> HttpResponse:
-        response: HttpResponse = super().login(request, redirect_url)
-        # allauth has given the session its usual length by now.
-        end_session_early(request, self._login.user)
-        return response
 
 
 class SignUpForm(SignupForm):

@@ -1,11 +1,10 @@
-"""Signing in: passwords, the directory, second factors and tokens, each within its limits."""
+"""Signing in: passwords, second factors and tokens, each within its limits."""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import get_adapter
@@ -23,13 +22,8 @@ from rest_framework import status
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from ragsite.accounts import directory, sign_in_limits
-from ragsite.accounts.directory import AccountRefused, account_of, is_directory_asked
+from ragsite.accounts import sign_in_limits
 from retrieval.infrastructure.record import tell
-
-logger = logging.getLogger(__name__)
-
-# The HTTP status of a sign-in form that was refused by a limit.
 
 
 @sync_and_async_middleware
@@ -54,7 +48,6 @@ def _with_status(request: HttpRequest, response: HttpResponseBase) -> HttpRespon
 
 
 BUSY_SECONDS = 2
-DIRECTORY_FAILED_SECONDS = 30
 
 
 class SignInBusy(Throttled):
@@ -76,7 +69,7 @@ class LimitedBackend(ModelBackend):
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
-        typed, username = username, _username_of(username)
+        username = _username_of(username)
         caller = sign_in_limits.caller_of(request, username) if request is not None else None
         is_known = False
         if caller is not None:
@@ -84,21 +77,17 @@ class LimitedBackend(ModelBackend):
             is_known = allowance.is_known
             refuse(request, allowance.wait_seconds, "failures")
             refuse(request, sign_in_limits.account_wait(caller), "account")
-        is_directorys = is_directory_asked(username)
         is_clean = True
         try:
-            with directory.slot() if is_directorys else sign_in_limits.hashing_slot(is_known=is_known):
+            with sign_in_limits.hashing_slot(is_known=is_known):
                 if caller is not None:
                     # The caller may have reached the limit while waiting for the slot.
                     allowance = sign_in_limits.password_allowance(caller)
                     refuse(request, allowance.wait_seconds, "failures")
                     is_clean = allowance.is_clean
-                if is_directorys:
-                    user, caller = _ask_directory(request, typed, password, caller)
-                else:
-                    user = super().authenticate(request, username=username, password=password)
-                    if user is not None and not may_use_password(user):
-                        user = None
+                user = super().authenticate(request, username=username, password=password)
+                if user is not None and not may_use_password(user):
+                    user = None
                 if caller is not None and user is None:
                     sign_in_limits.count_failure(caller)
         except sign_in_limits.HashingBusy:
@@ -106,12 +95,17 @@ class LimitedBackend(ModelBackend):
             if caller is not None and not is_known:
                 sign_in_limits.count_busy(caller)
             sentence = _("Too many people are signing in at this moment. Please try again.")
-            _raise_unavailable(request, sentence, BUSY_SECONDS)
+            if isinstance(request, Request):
+                raise SignInBusy(BUSY_SECONDS, sentence) from None
+            if request is not None:
+                request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, BUSY_SECONDS)
+            raise ValidationError(sentence) from None
         if user is None:
             raise PermissionDenied
         # allauth's pages ask for the second factor next; programs and the admin's page cannot.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
-            _refuse_account(request, _("This account needs more than a password: sign in at the site's own page."))
+            sentence = _("This account needs more than a password: sign in at the site's own page.")
+            raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
         if caller is not None and not is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
@@ -173,44 +167,3 @@ def refuse(request: Any, wait_seconds: int, reason: str) -> None:
     # The form shows the sentence, and the middleware gives the page its status.
     request.sign_in_refusal = (status.HTTP_429_TOO_MANY_REQUESTS, wait_seconds)
     raise ValidationError(describe_wait(wait_seconds))
-
-
-def _raise_unavailable(request: Any, sentence: str, wait_seconds: int) -> NoReturn:
-    if isinstance(request, Request):
-        raise SignInBusy(wait_seconds, sentence)
-    if request is not None:
-        request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, wait_seconds)
-    raise ValidationError(sentence)
-
-
-def _ask_directory(
-    request: Any, name: str, password: str, caller: sign_in_limits.Caller | None
-) -> tuple[Any, sign_in_limits.Caller | None]:
-    """The user, or None; and the caller by the directory's own spelling of the name, which has several."""
-    try:
-        person = directory.find(name) if password else None
-        if person is not None and caller is not None and person.name.casefold() != caller.secret:
-            caller = sign_in_limits.caller_of(request, person.name)
-            refuse(request, sign_in_limits.password_allowance(caller).wait_seconds, "failures")
-            refuse(request, sign_in_limits.account_wait(caller), "account")
-        if person is None or not directory.is_password_right(person, password):
-            return None, caller
-        return account_of(person), caller
-    except directory.DirectoryFailed as error:
-        logger.error("The LDAP directory could not be asked: %s", error)
-        sign_in_limits.REFUSALS.labels(reason="directory").inc()
-        sentence = _("The directory that knows your password does not answer at this moment. Please try again later.")
-        _raise_unavailable(request, sentence, DIRECTORY_FAILED_SECONDS)
-    except AccountRefused as refusal:
-        logger.warning("Refused to sign in by LDAP: %s.", refusal)
-        # The reason may tell of other accounts.
-        _refuse_account(
-            request,
-            _("This account cannot sign in this way. Ask an administrator: the site's log has the reason."),
-        )
-
-
-def _refuse_account(request: Any, sentence: str) -> NoReturn:
-    if isinstance(request, Request):
-        raise AuthenticationFailed(sentence)
-    raise ValidationError(sentence)

@@ -17,7 +17,6 @@ from requests import RequestException
 from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.directory import is_of_directory
 from ragsite.accounts.sign_in import has_second_factor, may_use_password
 
 logger = logging.getLogger(__name__)
@@ -26,8 +25,7 @@ logger = logging.getLogger(__name__)
 class SignInView(views.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs["sign_up_is_open"] = AccountAdapter(self.request).is_open_for_signup(self.request)
-        # Those of a directory are typed into the same form.
-        kwargs["local_passwords"] = settings.LOCAL_PASSWORDS or bool(settings.LDAP_URL)
+        kwargs["local_passwords"] = settings.LOCAL_PASSWORDS
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context
 
@@ -59,8 +57,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @login_required
 def password_elsewhere(request: HttpRequest) -> HttpResponse:
     """For accounts without a password here: none is set, because the provider keeps it."""
-    provider = settings.LDAP_NAME if is_of_directory(request.user) else settings.OIDC_NAME
-    return render(request, "account/password_elsewhere.html", {"provider": provider})
+    return render(request, "account/password_elsewhere.html", {"provider": settings.OIDC_NAME})
 
 
 def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:

@@ -147,35 +147,8 @@ IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
 IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
 
-# LDAP, Active Directory included. Groups and accounts follow the settings of OpenID Connect.
-LDAP_URL = env.ldap_url("LDAP_URL")
-# Passwords travel encrypted: with ldap:// the connection begins with StartTLS, except to this machine.
-LDAP_START_TLS = LDAP_URL.startswith("ldap:") and not env.is_this_machine(LDAP_URL)
-LDAP_NAME = "LDAP"
-LDAP_BIND_DN = env.text("LDAP_BIND_DN")
-LDAP_BIND_PASSWORD = env.text("LDAP_BIND_PASSWORD")
-LDAP_SEARCH_BASE = env.text("LDAP_SEARCH_BASE")
-LDAP_USER_FILTER = env.text("LDAP_USER_FILTER", "(uid={name})")
-# The username here is the attribute that the filter compares with the name.
-LDAP_NAME_ATTRIBUTE = env.ldap_name_attribute(LDAP_USER_FILTER)
-# By RFC 4519, and Active Directory.
-LDAP_EMAIL_ATTRIBUTE, LDAP_FIRST_NAME_ATTRIBUTE, LDAP_LAST_NAME_ATTRIBUTE = "mail", "givenName", "sn"
-# What a person keeps when the name changes, and nobody gets again: the first of them that an entry has.
-LDAP_ID_ATTRIBUTES = ["objectGUID", "entryUUID", "nsUniqueId"]
-LDAP_GROUPS_ATTRIBUTE = "memberOf"
-# Where a filter is named, groups are searched for with it instead. Below the base alone groups count.
-LDAP_GROUP_FILTER = env.text("LDAP_GROUP_FILTER")
-LDAP_GROUP_BASE = env.text("LDAP_GROUP_BASE", LDAP_SEARCH_BASE if LDAP_GROUP_FILTER else "")
-# For each step: connecting, and each answer. A connection may take three times as long.
-LDAP_TIMEOUT_SECONDS = 5
-if LDAP_URL:
-    if not LDAP_SEARCH_BASE or "{name}" not in LDAP_USER_FILTER:
-        raise ImproperlyConfigured("LDAP_URL needs LDAP_SEARCH_BASE, and {name} in LDAP_USER_FILTER.")
-    if LDAP_BIND_DN and not LDAP_BIND_PASSWORD:
-        raise ImproperlyConfigured("LDAP_BIND_DN needs LDAP_BIND_PASSWORD.")
-
-if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
-    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL, SAML_ENTITY_ID or LDAP_URL.")
+if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS):
+    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL or SAML_ENTITY_ID.")
 
 # The second keeps the sessions that were begun with it; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]

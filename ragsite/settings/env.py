@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -110,20 +109,6 @@ def mail_server(name: str) -> tuple[str, int, str, str]:
         # Not the value: it may hold a password.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
-
-
-def ldap_url(name: str) -> str:
-    value = text(name).rstrip("/")
-    parts = urlsplit(value)
-    if value and not (parts.scheme in ("ldap", "ldaps") and parts.hostname):
-        raise ImproperlyConfigured(f"{name} must begin with ldaps:// or ldap://, not {value!r}.")
-    return value
-
-
-def ldap_name_attribute(user_filter: str) -> str:
-    """The attribute that the filter compares with the name that somebody types: uid in ``(uid={name})``."""
-    found = re.search(r"\(([\w.;-]+)=\{name\}\)", user_filter)
-    return found.group(1) if found else "uid"
 
 
 def kept_secret_key(data_dir: Path) -> str:

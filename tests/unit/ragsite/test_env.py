@@ -61,26 +61,6 @@ def test_other_addresses_are_refused(variable, value: str) -> None:
         env.https_url("VARIABLE")
 
 
-def test_the_address_of_a_directory_names_its_scheme(variable) -> None:
-    for value in ("https://dc.example", "dc.example", "ldaps://"):
-        variable(value)
-        with pytest.raises(ImproperlyConfigured, match="ldaps://"):
-            env.ldap_url("VARIABLE")
-    for value in ("ldaps://dc.example:636/", "ldap://dc.example", ""):
-        variable(value)
-        assert env.ldap_url("VARIABLE") == value.rstrip("/")
-
-
-@pytest.mark.parametrize(
-    ("url", "is_encrypted"),
-    [("ldap://localhost@dc.example", True), ("ldap://127.0.0.1:389", False)],
-)
-def test_passwords_are_sent_encrypted_or_to_this_machine(url: str, is_encrypted: bool, tmp_path: Path) -> None:
-    environment = {"LDAP_URL": url, "LDAP_SEARCH_BASE": "dc=example", "LDAP_USER_FILTER": "(sAMAccountName={name})"}
-    shown = settings_of(tmp_path, "[settings.LDAP_START_TLS, settings.LDAP_NAME_ATTRIBUTE]", **environment)
-    assert shown.stdout.strip() == f"[{is_encrypted}, 'sAMAccountName']"
-
-
 def test_a_setting_that_went_is_refused_with_what_holds_now(tmp_path: Path) -> None:
     refused = settings_of(tmp_path, "settings.DEBUG", QUICK_SECONDS="2")
     assert refused.returncode != 0
