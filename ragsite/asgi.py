@@ -83,15 +83,7 @@ async def _refuse(scope: Scope, send: Send, status: int, sentence: str) -> None:
 def _names_no_text(content_type: bytes) -> bool:
     """Whether the charset is a codec that Python knows and that does not decode to text, such as hex."""
     found = _CHARSET.search(content_type)
-    if found is None:
-        return False
-    name = found[1].decode("latin-1")
     try:
-        codecs.lookup(name)
+        return found is not None and not codecs.lookup(found[1].decode("latin-1"))._is_text_encoding
     except (LookupError, ValueError):
         return False  # Django passes over an unknown one
-    try:
-        "".encode(name)
-    except LookupError:
-        return True
-    return False

@@ -56,11 +56,12 @@ urlpatterns = [
 if settings.MCP_SIGN_IN:
     from allauth.idp.oidc.views import configuration
 
-    from ragsite.accounts.mcp_sign_in import AuthorizationView, SignedInMcpView
+    from ragsite.accounts.mcp_sign_in import AuthorizationView, SignedInMcpView, revoke_program
 
     urlpatterns = [
         path("mcp", SignedInMcpView.as_view(), name="mcp"),
         path("identity/o/authorize", AuthorizationView.as_view()),
+        path("accounts/programs/<str:client_id>/revoke/", revoke_program, name="account_program_revoke"),
         # Where clients look first (RFC 8414); allauth has the one of OpenID Connect.
         re_path(r"^\.well-known/oauth-authorization-server(?:/mcp)?$", configuration),
         path("", include("allauth.idp.urls")),

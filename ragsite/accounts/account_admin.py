@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
 from ragsite.models.account import Invitation, users_with
+from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.models.collection import is_superuser
 
 logger = logging.getLogger(__name__)
@@ -92,18 +93,12 @@ for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount
         admin.site.unregister(model)
 
 
-class _RemovableAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class _RemovableAdmin(ReadOnlyAdmin):
     """Rows that an administrator looks at and may delete, without the secrets in them."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
-        return super().has_delete_permission(request, obj) and not is_above
+        return admin.ModelAdmin.has_delete_permission(self, request, obj) and not is_above
 
 
 @admin.register(Authenticator)

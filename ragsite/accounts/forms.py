@@ -20,7 +20,7 @@ from django.forms import BooleanField, Form
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations, sign_in_limits
-from ragsite.accounts.sign_in import may_use_password, refuse
+from ragsite.accounts.sign_in import may_use_password
 from ragsite.models import ApiKey
 from ragsite.models.account import users_with
 
@@ -104,9 +104,8 @@ class _LimitedCode:
     user: Any
 
     def clean_code(self) -> str:
-        request = context.request
-        caller = sign_in_limits.caller_of(request, f"second factor of {self.user.pk}")
-        refuse(request, sign_in_limits.code_wait(caller), "codes")
+        caller = sign_in_limits.caller_of(context.request, f"second factor of {self.user.pk}")
+        sign_in_limits.refuse(sign_in_limits.code_wait(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]
         except ValidationError:

@@ -19,7 +19,6 @@ from rest_framework.request import Request
 
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.claims import is_forgotten
-from ragsite.accounts.sign_in import refuse
 from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.key_limits import KeyLimits, Scope, set_limits
@@ -54,27 +53,21 @@ def issue_key(
     rate: str = "",
 ) -> IssuedKey:
     """A new key of ``user``. With ``collections`` it is limited to those of them that the user may read."""
-    key = ApiKey(
+    public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
+    secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
+    key = ApiKey.objects.create(
         user=user,
         name=name,
+        public_id=public_id,
+        digest=digest_of(secret),
         scopes=sorted(scopes),
         is_limited=collections is not None,
         expires_at=expires_at,
         rate=rate,
     )
-    secret = give_secret(key)
-    key.save()
     if collections is not None:
         key.collections.set(collections)
     return IssuedKey(key, secret)
-
-
-def give_secret(key: ApiKey) -> str:
-    """Set the identifier and digest of an unsaved key. Returns its secret."""
-    key.public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
-    secret = f"{key.public_id}_{get_random_string(SECRET_CHARACTERS)}"
-    key.digest = digest_of(secret)
-    return secret
 
 
 # The time of the last use is written when the stored one is older than this.
@@ -92,11 +85,11 @@ class KeyAuthentication(BaseAuthentication):
 
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
         """The user and the key. Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an
-        inactive user; Throttled, before the lookup, if the address sent too many such keys.
+        inactive user; SignInRefused, before the lookup, if the address sent too many such keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
         allowance = sign_in_limits.token_allowance(caller)
-        refuse(request, allowance.wait_seconds, "tokens")
+        sign_in_limits.refuse(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
         refusal = "This API key is not known." if key is None else _refusal(key)
         if key is None or refusal:

@@ -12,12 +12,16 @@ from urllib.parse import urlsplit
 from allauth.idp.oidc import views
 from allauth.idp.oidc.adapter import DefaultOIDCAdapter
 from allauth.idp.oidc.contrib.rest_framework.authentication import TokenAuthentication
-from allauth.idp.oidc.models import Client
+from allauth.idp.oidc.models import Client, Token
+from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.db.models import Max, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
@@ -25,6 +29,7 @@ from rest_framework.request import Request
 from chat.api.mcp import McpAuthentication, McpView
 from ragsite.accounts.claims import is_forgotten
 from ragsite.accounts.keys import PREFIX
+from ragsite.operations.audit_log import record
 from retrieval.key_limits import KeyLimits, Scope, set_limits
 
 SCOPES = (Scope.SEARCH, Scope.ASK)
@@ -71,6 +76,22 @@ class AuthorizationView(views.AuthorizationView):
     def get_context_data(self, **context: Any) -> dict[str, Any]:
         redirect = self._request_info.get("redirect_uri") or ""
         return {**super().get_context_data(**context), "leads_to": urlsplit(redirect).netloc or redirect}
+
+
+def programs_of(user: Any) -> QuerySet[Client]:
+    """The programs that the user has let in, by name; ``used_at`` is when the newest token of each was issued."""
+    let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
+    programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
+    return programs
+
+
+@login_required
+@require_POST
+def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
+    """Refuse the program from its next request on."""
+    if Token.objects.filter(user=request.user, client_id=client_id).delete()[0]:
+        record("program.revoked", request.user, client=client_id)
+    return redirect("account_overview")
 
 
 class TokenOrKey(McpAuthentication):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -20,7 +19,6 @@ from django.utils.translation import gettext as _
 
 from chat.conversations.rights import withheld_from, withheld_message
 from chat.models import Answer, Conversation, QuestionBudget
-from evaluation.models import EvaluationQuestion
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations.audit_log import as_json, person_of, record
@@ -122,46 +120,9 @@ class LastAdministrator(Exception):
         super().__init__(_("This is the last account that may administer the site: make another one first."))
 
 
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """How many rows are deleted with a person, and how many remain without the name."""
-
-    conversations: int
-    answers: int
-    keys: int
-    audit_entries: int
-    evaluation_questions: int
-
-    def deleted(self) -> list[str]:
-        return [
-            _("The account, with its groups, permissions and sessions."),
-            _("Conversations: %d.") % self.conversations,
-            _("Questions, with their answers and feedback: %d.") % self.answers,
-            _("API keys: %d.") % self.keys,
-        ]
-
-    def remaining(self) -> list[str]:
-        return [
-            _("Entries of the audit log: %d, with a pseudonym instead of the name.") % self.audit_entries,
-            _("Questions in evaluation sets: %d, without the name.") % self.evaluation_questions,
-            _("Documents, drafts, settings and evaluations that the person made, without the name."),
-            _("Earlier backups, until they are deleted."),
-        ]
-
-
-def preview_erasure(user: Any) -> Erasure:
-    return Erasure(
-        conversations=Conversation.objects.filter(owner=user).count(),
-        answers=Answer.objects.filter(conversation__owner=user).count(),
-        keys=ApiKey.objects.filter(user=user).count(),
-        audit_entries=AuditEntry.objects.filter(Q(actor__user_id=user.pk) | Q(object_person__user_id=user.pk)).count(),
-        evaluation_questions=EvaluationQuestion.objects.filter(answer__conversation__owner=user).count(),
-    )
-
-
 @transaction.atomic
-def erase_person(user: Any) -> Erasure:
-    """Delete the account and personal data, and replace the name in the audit log. Returns the counts.
+def erase_person(user: Any) -> None:
+    """Delete the account and personal data, and replace the name in the audit log.
 
     Raises: LastAdministrator.
     """
@@ -170,7 +131,6 @@ def erase_person(user: Any) -> Erasure:
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator
-    erasure = preview_erasure(user)
     user_id = user.pk
     invited = Q(accepted_by=user)
     if user.email:
@@ -179,7 +139,7 @@ def erase_person(user: Any) -> Erasure:
     person = person_of(user)
     assert person is not None
     pseudonym = f"erased-{person.pk}"
-    record("person.erased", user, conversations=erasure.conversations, keys=erasure.keys)
+    record("person.erased", user)
     _delete_sessions(user_id)
     content_type = ContentType.objects.get_for_model(users.model)
     LogEntry.objects.filter(content_type=content_type, object_id=str(user_id)).update(object_repr=pseudonym)
@@ -191,7 +151,6 @@ def erase_person(user: Any) -> Erasure:
     LogEntry.objects.filter(change_message__contains=f'"{user.get_username()}: ').update(change_message="")
     user.delete()
     AuditPerson.objects.filter(pk=person.pk).update(name=pseudonym, user_id=None)
-    return erasure
 
 
 def _delete_sessions(user_id: int) -> None:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from ragsite.accounts.people import LastAdministrator, erase_person, person_file, preview_erasure
+from ragsite.accounts.people import LastAdministrator, erase_person, person_file
 
 
 class EraseForm(forms.Form):
@@ -42,14 +42,13 @@ def data(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         person = get_user_model()._default_manager.get(pk=request.user.pk)
         try:
-            erasure = erase_person(person)
+            erase_person(person)
         except LastAdministrator as error:
             form.add_error(None, str(error))
         else:
             request.session.flush()
-            return render(request, "account/erased.html", {"remaining": erasure.remaining()})
-    preview = preview_erasure(request.user)
-    return render(request, "account/data.html", {"form": form, "preview": preview})
+            return render(request, "account/erased.html")
+    return render(request, "account/data.html", {"form": form})
 
 
 @never_cache

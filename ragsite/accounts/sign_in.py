@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import get_adapter
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import HttpRequest, HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-from rest_framework import status
-from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from ragsite.accounts import sign_in_limits
+from ragsite.accounts.sign_in_limits import refuse
 from retrieval.infrastructure.record import tell
-
-
-@sync_and_async_middleware
-def refused_sign_ins(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Sets status and Retry-After as `ragsite.accounts.sign_in.refuse` asks: the form alone would be shown with 200."""
-    if iscoroutinefunction(get_response):
-
-        async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            return _with_status(request, await get_response(request))
-
-        return markcoroutinefunction(respond_async)
-
-    return lambda request: _with_status(request, get_response(request))
-
-
-def _with_status(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    refusal = getattr(request, "sign_in_refusal", None)
-    if refusal is not None:
-        response.status_code, wait_seconds = refusal
-        response["Retry-After"] = str(wait_seconds)
-    return response
-
-
-BUSY_SECONDS = 2
-
-
-class SignInBusy(Throttled):
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_code = "busy"
 
 
 class LimitedBackend(ModelBackend):
@@ -65,7 +31,7 @@ class LimitedBackend(ModelBackend):
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """The user. Raises: PermissionDenied for wrong credentials; Throttled or ValidationError over a limit."""
+        """The user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
@@ -75,31 +41,25 @@ class LimitedBackend(ModelBackend):
         if caller is not None:
             allowance = sign_in_limits.password_allowance(caller)
             is_known = allowance.is_known
-            refuse(request, allowance.wait_seconds, "failures")
-            refuse(request, sign_in_limits.account_wait(caller), "account")
+            refuse(allowance.wait_seconds, "failures")
+            refuse(sign_in_limits.account_wait(caller), "account")
         is_clean = True
         try:
             with sign_in_limits.hashing_slot(is_known=is_known):
                 if caller is not None:
                     # The caller may have reached the limit while waiting for the slot.
                     allowance = sign_in_limits.password_allowance(caller)
-                    refuse(request, allowance.wait_seconds, "failures")
+                    refuse(allowance.wait_seconds, "failures")
                     is_clean = allowance.is_clean
                 user = super().authenticate(request, username=username, password=password)
                 if user is not None and not may_use_password(user):
                     user = None
                 if caller is not None and user is None:
                     sign_in_limits.count_failure(caller)
-        except sign_in_limits.HashingBusy:
-            sign_in_limits.REFUSALS.labels(reason="busy").inc()
+        except sign_in_limits.SignInBusy:
             if caller is not None and not is_known:
                 sign_in_limits.count_busy(caller)
-            sentence = _("Too many people are signing in at this moment. Please try again.")
-            if isinstance(request, Request):
-                raise SignInBusy(BUSY_SECONDS, sentence) from None
-            if request is not None:
-                request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, BUSY_SECONDS)
-            raise ValidationError(sentence) from None
+            raise
         if user is None:
             raise PermissionDenied
         # allauth's pages ask for the second factor next; programs and the admin's page cannot.
@@ -117,16 +77,6 @@ class LimitedBackend(ModelBackend):
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
         return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
-
-
-def describe_wait(wait_seconds: int) -> str:
-    minutes = math.ceil(wait_seconds / 60)
-    sentence = ngettext(
-        "Too many failed attempts to sign in. Please try again in %(minutes)d minute.",
-        "Too many failed attempts to sign in. Please try again in %(minutes)d minutes.",
-        minutes,
-    )
-    return sentence % {"minutes": minutes}
 
 
 def may_use_password(user: Any) -> bool:
@@ -155,15 +105,3 @@ def _username_of(name: str) -> str:
         return name
     found = users.filter(email__iexact=name).values_list("username", flat=True)[:2]
     return found[0] if len(found) == 1 else name
-
-
-def refuse(request: Any, wait_seconds: int, reason: str) -> None:
-    """Raises: Throttled or ValidationError when the caller must wait."""
-    if not wait_seconds:
-        return
-    sign_in_limits.REFUSALS.labels(reason=reason).inc()
-    if isinstance(request, Request):
-        raise Throttled(wait_seconds, _("Too many failed attempts to sign in."))
-    # The form shows the sentence, and the middleware gives the page its status.
-    request.sign_in_refusal = (status.HTTP_429_TOO_MANY_REQUESTS, wait_seconds)
-    raise ValidationError(describe_wait(wait_seconds))

@@ -20,7 +20,10 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from prometheus_client import Counter
+from rest_framework.exceptions import APIException, Throttled
 
 from ragsite.models import SignInCount
 from retrieval.api.callers import address_of
@@ -42,6 +45,7 @@ KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # How long to wait for the right to compute a hash, which takes some tenths of a second.
 WAIT_SECONDS = 2.0
+BUSY_SECONDS = 2
 # One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
 _slots, _kept_slots = Slots(1), Slots(1)
 
@@ -197,20 +201,46 @@ def _seconds(duration: timedelta) -> int:
     return max(1, math.ceil(duration.total_seconds()))
 
 
-class HashingBusy(Exception):
+class SignInRefused(Throttled):
+    """The sign-in is refused unread; ``wait`` seconds later it may be tried again."""
+
+    def __init__(self, wait_seconds: int, sentence: str) -> None:
+        # Not by DRF's own, which says the seconds once more.
+        APIException.__init__(self, sentence)
+        self.wait = wait_seconds
+
+
+class SignInBusy(SignInRefused):
     """Too many passwords are being checked at this moment."""
+
+    status_code = 503
+
+
+def refuse(wait_seconds: int, reason: str) -> None:
+    """Raises: SignInRefused when the caller must wait. ``reason`` is the label in the metrics."""
+    if wait_seconds:
+        REFUSALS.labels(reason=reason).inc()
+        minutes = math.ceil(wait_seconds / 60)
+        sentence = ngettext(
+            "Too many failed attempts to sign in. Please try again in %(minutes)d minute.",
+            "Too many failed attempts to sign in. Please try again in %(minutes)d minutes.",
+            minutes,
+        )
+        raise SignInRefused(wait_seconds, sentence % {"minutes": minutes})
 
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
     """One password hash at a time. ``is_known``: the account has signed in at this address before.
 
-    Raises: HashingBusy if no slot becomes free within WAIT_SECONDS.
+    Raises: SignInBusy if no slot becomes free within WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:
             slots = _kept_slots if is_known else _slots
             held.enter_context(slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
         except TimeoutError:
-            raise HashingBusy from None
+            REFUSALS.labels(reason="busy").inc()
+            sentence = _("Too many people are signing in at this moment. Please try again.")
+            raise SignInBusy(BUSY_SECONDS, sentence) from None
         yield

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from chat.models import Answer, Conversation
 from ragsite.accounts.claims import is_last_local_administrator, local_administrators
-from ragsite.accounts.people import LastAdministrator, erase_person, person_file, preview_erasure
+from ragsite.accounts.people import LastAdministrator, erase_person, person_file
 from retrieval.models.collection import is_superuser
 
 
@@ -103,7 +103,6 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
                 "title": _("Erase the person and their data"),
                 "opts": self.opts,
                 "person": user,
-                "preview": preview_erasure(user),
             }
             return TemplateResponse(request, "admin/ragsite/erase_person.html", context)
         try:

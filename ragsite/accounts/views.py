@@ -42,6 +42,12 @@ class PasswordResetView(views.PasswordResetView):
 def overview(request: HttpRequest) -> HttpResponse:
     """The account of the one who asks."""
     user: Any = request.user
+    programs: Any = ()
+    if settings.MCP_SIGN_IN:
+        # Its tables are there with this setting alone.
+        from ragsite.accounts.mcp_sign_in import programs_of
+
+        programs = programs_of(user)
     return render(
         request,
         "account/overview.html",
@@ -50,6 +56,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
             "budget": budget_of(user),
+            "programs": programs,
         },
     )
 

@@ -16,6 +16,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 from django.views import defaults
 from django_htmx.http import reswap, retarget
+from rest_framework.exceptions import Throttled
 
 from chat.api.openai import error as openai_error
 from chat.api.openai import kind_of
@@ -62,32 +63,33 @@ def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[]
     return page() if body is None else JsonResponse(body, status=status)
 
 
-class StorageMiddleware(MiddlewareMixin):
-    """Tells of a full disk, of files that cannot be had, or of a part of the database that is away, which a page or the
-    admin met; API views do so themselves."""
+class RefusalMiddleware(MiddlewareMixin):
+    """Answers a page or the admin that met a full disk, files or a part of the database that cannot be reached, or a
+    limit on signing in. API views do so themselves."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):
-            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, str(exception))
+            return _refuse(request, 503, _("The files cannot be reached"), str(exception))
+        if isinstance(exception, Throttled):
+            response = _refuse(request, exception.status_code, _("Signing in is not possible now"), str(exception))
+            response["Retry-After"] = str(exception.wait)
+            return response
         if database.is_node_lost(exception):
             logger.error("A node of the database did not answer: %s", exception)
-            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, database.outage_message())
+            return _refuse(request, 503, _("The documents cannot be read"), database.outage_message())
         return disk_full(request) if disk.is_disk_full(exception) else None
 
 
 def disk_full(request: HttpRequest) -> HttpResponse:
     disk.DISK_FULL.labels(reason="error").inc()
-    return _storage_refusal(request, HTTPStatus.INSUFFICIENT_STORAGE, disk.message())
+    return _refuse(request, HTTPStatus.INSUFFICIENT_STORAGE, _("The disk is full"), disk.message())
 
 
-def _storage_refusal(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
-    return _refusal(request, status, sentence, lambda: _storage_page(request, status, sentence))
+def _refuse(request: HttpRequest, status: int, heading: str, sentence: str) -> HttpResponse:
+    def page() -> HttpResponse:
+        if not request.headers.get("HX-Request"):
+            return render(request, "refusal.html", {"heading": heading, "message": sentence}, status=status)
+        response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
+        return reswap(retarget(response, "#question-error"), "outerHTML")
 
-
-def _storage_page(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
-    if not request.headers.get("HX-Request"):
-        headings = {disk.message(): _("The disk is full"), database.outage_message(): _("The documents cannot be read")}
-        heading = headings.get(sentence, _("The files cannot be reached"))
-        return render(request, "storage_error.html", {"heading": heading, "message": sentence}, status=status)
-    response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
-    return reswap(retarget(response, "#question-error"), "outerHTML")
+    return _refusal(request, status, sentence, page)

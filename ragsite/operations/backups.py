@@ -12,9 +12,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psycopg
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.db.backends.postgresql.client import DatabaseClient
 from django.db.migrations.loader import MigrationLoader
@@ -25,11 +23,20 @@ from ragsite.postgres.cluster import EmbeddedPostgresError, binaries
 from retrieval.documents.storage import is_in_a_folder
 from retrieval.index.distribution import has_citus
 from retrieval.management.prepared import migrate
-from retrieval.models import Collection
 
-FORMAT = 1
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-_CLUSTER = "This database is one of a Citus cluster, which has backups of its own: docs/citus.md."
+# Between them psql gets the dump. The table is there as long as files and migrations are not what the database is.
+_BEGIN = b"""
+SET client_min_messages = warning;
+BEGIN;
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)' LOOP
+        EXECUTE format('DROP SCHEMA %I CASCADE', name);
+    END LOOP;
+END $$;
+CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+"""
+_COMMIT = b"CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore (); COMMIT;"
 
 
 class BackupError(Exception):
@@ -38,15 +45,12 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``migrations`` are those that were applied, as “app.name”; ``missing`` names originals that the site lacked.
-    ``files`` counts those that are in the backup: none of a bucket."""
+    """``migrations`` are those that were applied, as “app.name”. ``files`` are originals: none of a bucket."""
 
-    format: int
     made_at: str
     migrations: list[str]
     documents: int
     files: int
-    missing: list[str]
 
 
 def make_backup(file: Path) -> Manifest:
@@ -54,78 +58,74 @@ def make_backup(file: Path) -> Manifest:
 
     The site may run meanwhile. Originals in a bucket are left there. Raises: BackupError.
     """
-    if has_citus():
-        raise BackupError(_CLUSTER)
+    _refuse_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
-    unfinished = file.with_name(f".{file.name}.part")
     try:
-        unfinished.unlink(missing_ok=True)
-        # O_EXCL: not a file that somebody else made beforehand, to read what is written.
-        opened = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
         with (
-            os.fdopen(opened, "wb") as output,
-            tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as folder,
+            tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as held,
+            tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as unfinished,
         ):
-            manifest = _collect(Path(folder))
-            with tarfile.open(fileobj=output, mode="w") as archive:
-                for path in Path(folder).iterdir():
-                    archive.add(path, path.name)
-            output.flush()
-            os.fsync(output.fileno())
-        unfinished.rename(file)
+            manifest = _collect(Path(held))
+            whole = Path(unfinished) / file.name
+            with whole.open("wb") as output:
+                with tarfile.open(fileobj=output, mode="w") as archive:
+                    for path in Path(held).iterdir():
+                        archive.add(path, path.name)
+                output.flush()
+                os.fsync(output.fileno())
+            whole.chmod(0o600)
+            whole.rename(file)
     except OSError as error:
         raise BackupError(f"{file} could not be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return manifest
 
 
 def _collect(held: Path) -> Manifest:
     """Everything of a backup, as files in ``held``."""
-    with connect() as snapshot:
-        snapshot.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        with transaction.atomic(), connection.cursor() as cursor:
+    snapshot = connection.copy()
+    with contextlib.closing(snapshot), snapshot.cursor() as cursor:
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        with transaction.atomic(), connection.cursor() as locking:
             # While it is locked no document is added or deleted: the snapshot and the files are of one moment.
-            cursor.execute("LOCK TABLE retrieval_document IN SHARE MODE")
-            (snapshot_id,) = snapshot.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
-            names = {name for (name,) in snapshot.execute("SELECT file FROM retrieval_document WHERE file <> ''")}
-            missing = [name for name in sorted(names) if not _link(name, held / MEDIA)] if is_in_a_folder() else []
-        arguments = ["--format=custom", f"--snapshot={snapshot_id}", f"--file={held / DUMP}"]
-        dumping, environment = on_database("pg_dump", *arguments)
-        dumped = subprocess.run(dumping, env=environment, capture_output=True, text=True, check=False)
-        if dumped.returncode:
-            raise BackupError(f"pg_dump failed: {dumped.stderr.strip()}")
-    key = Path(settings.DATA_DIR) / SECRET_KEY
-    if key.exists():
-        shutil.copy2(key, held)
+            locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
+            cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
+            snapshot_id, documents = cursor.fetchone()
+            media = Path(settings.MEDIA_ROOT)
+            if is_in_a_folder() and media.exists():
+                shutil.copytree(media, held / MEDIA, copy_function=_link)
+        dumping, environment = _on_database("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
+        dumped = subprocess.run(
+            [*dumping, f"--file={held / DUMP}"], env=environment, capture_output=True, text=True, check=False
+        )
+    if dumped.returncode:
+        raise BackupError(f"pg_dump failed: {dumped.stderr.strip()}")
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(Path(settings.DATA_DIR) / SECRET_KEY, held)
     manifest = Manifest(
-        format=FORMAT,
         made_at=timezone.now().isoformat(),
         migrations=sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()),
-        documents=len(names),
-        files=len(names) - len(missing) if is_in_a_folder() else 0,
-        missing=missing,
+        documents=documents,
+        files=sum(path.is_file() for path in (held / MEDIA).rglob("*")),
     )
     (held / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2))
     return manifest
 
 
-def _link(name: str, media: Path) -> bool:
-    """Whether the original is there, and in ``media`` now."""
-    original, kept = Path(settings.MEDIA_ROOT) / name, media / name
-    kept.parent.mkdir(parents=True, exist_ok=True)
+def _link(original: str, kept: str) -> None:
     try:
         os.link(original, kept)
-    except FileNotFoundError:
-        return False
     except OSError:  # a disk without links
         shutil.copy2(original, kept)
-    return True
 
 
-def program(name: str) -> str:
+def _refuse_citus() -> None:
+    if has_citus():
+        raise BackupError("This database is one of a Citus cluster, which has backups of its own: docs/citus.md.")
+
+
+def _program(name: str) -> str:
     """Where a program of PostgreSQL is: the embedded server's, or for another server the machine's, if it has one.
 
     Raises: BackupError.
@@ -137,39 +137,13 @@ def program(name: str) -> str:
         raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
 
 
-def on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+def _on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     """A program on the site's database, as a command and its environment, which holds the password."""
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
     # As Django calls psql: options of the connection, and the database behind them.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
-    command = [program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
+    command = [_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
-
-
-def connect() -> psycopg.Connection:
-    """A connection of its own, outside Django's pool, to be used in a `with` statement."""
-    parameters = connection.get_connection_params()
-    for ours in ("pool", "cursor_factory", "context"):
-        parameters.pop(ours, None)
-    return psycopg.connect(**parameters)
-
-
-# Before the dump's own statements. Django's tables are in the schema public; a broker may have one of its own.
-_BEGIN = b"""
-SET client_min_messages = warning;
-BEGIN;
-DO $$ DECLARE name text; BEGIN
-    FOR name IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)' LOOP
-        EXECUTE format('DROP SCHEMA %I CASCADE', name);
-    END LOOP;
-END $$;
-CREATE SCHEMA public AUTHORIZATION pg_database_owner;
-"""
-# After them. The table is there as long as files and migrations are not what the database is.
-_COMMIT = b"""
-CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore ();
-COMMIT;
-"""
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
@@ -178,16 +152,18 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     What is there is replaced only with ``replace``. Until the new database is whole, the site stays as it is; from then
     on it does not start before files and migrations are done, too, and restoring again does them. Raises: BackupError.
     """
-    if has_citus():
-        raise BackupError(_CLUSTER)
+    _refuse_citus()
     try:
-        with tarfile.open(file) as archive:
-            manifest = _read_manifest(archive)
+        with (
+            tarfile.open(file) as archive,
+            tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as folder,
+        ):
+            unpacked = Path(folder)
+            archive.extractall(unpacked, filter="data")
+            manifest = _read_manifest(unpacked / MANIFEST)
             _check_target(replace=replace)
-            with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as folder:
-                archive.extractall(folder, filter="data")
-                _restore_database(Path(folder) / DUMP)
-                _replace_files(Path(folder))
+            _restore_database(unpacked / DUMP)
+            _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
     # A site that begins anew would read its demo documents.
@@ -200,22 +176,19 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
 
 def interrupted_restore() -> str:
     """What to do about a restore that was interrupted, in a sentence; empty when none was."""
-    with connect() as link:
-        row = link.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL").fetchone()
-    if row != (True,):
-        return ""
-    return "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
+        (is_interrupted,) = cursor.fetchone()
+    connection.close()
+    return "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it." * is_interrupted
 
 
-def _read_manifest(archive: tarfile.TarFile) -> Manifest:
-    """Raises: BackupError for what is no backup of this site, one of a newer release, or one of another form."""
+def _read_manifest(file: Path) -> Manifest:
+    """Raises: BackupError for what is no backup of this site, or one of a newer release."""
     try:
-        file = archive.extractfile(MANIFEST)
-        manifest = Manifest(**json.load(file))  # type: ignore[arg-type]  # None, of a folder of this name, cannot be read
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        manifest = Manifest(**json.loads(file.read_text()))
+    except (FileNotFoundError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
-    if manifest.format != FORMAT:
-        raise BackupError(f"This backup has form {manifest.format}; this release reads form {FORMAT}.")
     here = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
     # A squashed migration is recorded with the ones that it replaces.
     known = {".".join(key) for own, migration in here.items() for key in (own, *migration.replaces)}
@@ -232,19 +205,16 @@ def _check_target(*, replace: bool) -> None:
         )
         if cursor.fetchone()[0]:
             raise BackupError("The site is running: stop it first.")
-        is_filled = "auth_user" in connection.introspection.table_names(cursor) and (
-            get_user_model()._default_manager.exists() or Collection.objects.exists()
-        )
-    media = Path(settings.MEDIA_ROOT)
-    if not replace and (is_filled or (is_in_a_folder() and media.is_dir() and any(media.rglob("*.*")))):
+        is_filled = "auth_user" in connection.introspection.table_names(cursor)
+    if not replace and (is_filled or any(Path(settings.MEDIA_ROOT).rglob("*.*"))):
         raise BackupError("This site has data already: restoring would replace it. Use --force to do so.")
 
 
 def _restore_database(dump: Path) -> None:
     """Replace the database, in one transaction: when this process ends before the commit, psql ends without it."""
     connection.close()
-    reading = [program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
-    writing, environment = on_database("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1")
+    reading = [_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
+    writing, environment = _on_database("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1")
     with tempfile.TemporaryFile() as errors:
         psql = subprocess.Popen(writing, env=environment, stdin=subprocess.PIPE, stderr=errors)
         assert psql.stdin is not None
@@ -262,15 +232,11 @@ def _restore_database(dump: Path) -> None:
 
 def _replace_files(unpacked: Path) -> None:
     if is_in_a_folder():
-        media, restored = Path(settings.MEDIA_ROOT), unpacked / MEDIA
-        before = media.with_name("media.before")
-        restored.mkdir(exist_ok=True)
-        shutil.rmtree(before, ignore_errors=True)
-        if media.exists():
+        media, before = Path(settings.MEDIA_ROOT), unpacked / "media.before"
+        (unpacked / MEDIA).mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
             media.rename(before)
-        restored.rename(media)
-        shutil.rmtree(before, ignore_errors=True)
-    key = unpacked / SECRET_KEY
-    if key.exists():
+        (unpacked / MEDIA).rename(media)
+    if (key := unpacked / SECRET_KEY).exists():
         key.chmod(0o600)
         key.replace(Path(settings.DATA_DIR) / SECRET_KEY)

@@ -65,7 +65,6 @@ MIDDLEWARE = [
     "ragsite.operations.logs.number_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "ragsite.accounts.sign_in.refused_sign_ins",
     "ragsite.http.middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -76,7 +75,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ragsite.http.errors.StorageMiddleware",
+    "ragsite.http.errors.RefusalMiddleware",
 ]
 
 TEMPLATES = [

@@ -28,5 +28,3 @@ class Command(PreparedCommand):
             raise CommandError(str(error)) from error
         size_mib = file.stat().st_size / 2**20
         self.stdout.write(f"{file}: {manifest.documents} documents, {manifest.files} originals, {size_mib:.1f} MiB.")
-        for name in manifest.missing:
-            self.stderr.write(f"The original {name} is not there: it is not in the backup either.")

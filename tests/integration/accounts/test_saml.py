@@ -114,7 +114,7 @@ def site(idp: IdentityProvider, tmp_path: Path) -> Iterator[WebServer]:
 def sign_in(site: WebServer) -> Callable[..., requests.Response]:
     def _sign_in(browser: requests.Session, signer: IdentityProvider, **attributes: Any) -> requests.Response:
         page = browser.get(f"{site.url}/accounts/login/")
-        assert "Sign in with Example SAML" in page.text
+        assert "Sign in with SAML" in page.text
         begun = browser.get(f"{site.url}/accounts/saml/sso/login/?process=login", allow_redirects=False)
         [request] = parse_qs(urlsplit(begun.headers["Location"]).query)["SAMLRequest"]
         [request_id] = re.findall(r'ID="([^"]+)"', zlib.decompress(base64.b64decode(request), -15).decode())

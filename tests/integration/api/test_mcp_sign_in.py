@@ -84,7 +84,6 @@ class Person:
             values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
             page = await browser.post(str(page.url), data=values, headers={"Referer": str(page.url)})
             self.page = page.text
-            self.page = page.text
             assert "form-action" not in page.headers["Content-Security-Policy"]
             values = {**hidden(page.text), "action": self.answer, "scopes": ["search", "ask"]}
             address = f"{str(page.url).partition('?')[0]}"
@@ -122,6 +121,19 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> N
     bearer = {"Authorization": f"Bearer {kept.tokens.access_token}"}
     # The token is for /mcp alone, and no key.
     assert httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer).status_code == 401
+
+    # The person sees the program on the page of the account, and revokes it there.
+    call = {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, "headers": bearer}
+    assert httpx.post(f"{site.url}/mcp", **call).status_code != 401
+    with httpx.Client(base_url=site.url, follow_redirects=True) as browser:
+        page = browser.get("/accounts/login/?next=/accounts/")
+        values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
+        page = browser.post("/accounts/login/", data=values, headers={"Referer": str(page.url)})
+        assert "Programs that you let in" in page.text
+        (address,) = re.findall(r'action="(/accounts/programs/[^"]+)"', page.text)
+        page = browser.post(address, data=hidden(page.text), headers={"Referer": str(page.url)})
+        assert (page.status_code, "Notebook" in page.text) == (200, False)
+    assert httpx.post(f"{site.url}/mcp", **call).status_code == 401
 
 
 def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None:

@@ -78,7 +78,7 @@ def test_a_person_erases_themselves_and_what_remains_is_named(client, reader, bo
     key_of(reader)
     record("test.happened", reader)
     page = client.get("/account/data/").content.decode()
-    assert "Conversations: 1." in page
+    assert "Conversations, with their questions" in page
     assert "audit log" in page
     refused = client.post("/account/data/", {"name": "boss"})
     assert "This is not the name of your account." in refused.content.decode()
@@ -125,7 +125,7 @@ def test_an_administrator_erases_a_person_after_a_look(client, reader, boss):
     asked(reader)
     chosen = {"action": "erase_person", "_selected_action": [reader.pk]}
     look = client.post("/admin/auth/user/", chosen).content.decode()
-    assert "Conversations: 1" in look
+    assert "Conversations, with their questions" in look
     assert User.objects.filter(pk=reader.pk).exists()
     client.post("/admin/auth/user/", chosen | {"confirmed": "yes"})
     assert not User.objects.filter(pk=reader.pk).exists()

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import RequestFactory
 from django.utils import timezone
@@ -203,6 +202,6 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
 
     monkeypatch.setattr(sign_in_limits, "hashing_slot", slot_after_anothers_failure)
     hashes.reset()
-    with pytest.raises(ValidationError, match="Too many failed attempts"):
+    with pytest.raises(sign_in_limits.SignInRefused, match="Too many failed attempts"):
         authenticate(request, username="ada", password=RIGHT)
     assert hashes.begun == 0
