@@ -109,14 +109,6 @@ def test_the_last_user_stops_it(server: EmbeddedPostgres) -> None:
     wait_until(lambda: not server.is_running(), 60, "the end of the server")
 
 
-def test_a_killed_user_does_not_keep_it_running(server: EmbeddedPostgres) -> None:
-    other = another_user(server)
-    other.kill()
-    other.wait(60)
-    server.release()
-    wait_until(lambda: not server.is_running(), 60, "the end of the server")
-
-
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPostgres) -> None:
     server.stop()
     # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
