@@ -89,6 +89,7 @@ def programs_of(user: Any) -> QuerySet[Client]:
 @require_POST
 def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
     """Refuse the program from its next request on."""
+    assert request.user.is_authenticated
     if Token.objects.filter(user=request.user, client_id=client_id).delete()[0]:
         record("program.revoked", request.user, client=client_id)
     return redirect("account_overview")

@@ -72,7 +72,7 @@ class RefusalMiddleware(MiddlewareMixin):
             return _refuse(request, 503, _("The files cannot be reached"), str(exception))
         if isinstance(exception, Throttled):
             response = _refuse(request, exception.status_code, _("Signing in is not possible now"), str(exception))
-            response["Retry-After"] = str(exception.wait)
+            response["Retry-After"] = str(exception.wait)  # type: ignore[attr-defined]  # the stubs lack it
             return response
         if database.is_node_lost(exception):
             logger.error("A node of the database did not answer: %s", exception)

@@ -178,9 +178,11 @@ def interrupted_restore() -> str:
     """What to do about a restore that was interrupted, in a sentence; empty when none was."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
-        (is_interrupted,) = cursor.fetchone()
+        is_interrupted = cursor.fetchone() == (True,)
     connection.close()
-    return "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it." * is_interrupted
+    return (
+        "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it." if is_interrupted else ""
+    )
 
 
 def _read_manifest(file: Path) -> Manifest:
