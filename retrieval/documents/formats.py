@@ -28,7 +28,6 @@ from retrieval.media_types import (
     JSON_LINES,
     MARKDOWN,
     MSG,
-    ODP,
     ODS,
     ODT,
     PDF,
@@ -259,10 +258,6 @@ KNOWN_FORMATS = (
         _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
     ),
     Format(
-        "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
-        View.SLIDES, declares(ODP, f"{ODP}-template"),
-    ),
-    Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
         View.CONVERTED, declares(ODT, f"{ODT}-template"),
     ),
@@ -291,7 +286,7 @@ KNOWN_FORMATS = (
     Format("an RTF document", ("rtf",), recognise=begins_with(b"{\\rtf")),
     Format("an old Excel workbook (.xls)", ("xls",)),
     Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
-    Format("an OpenDocument file", recognise=archive_holds("content.xml")),
+    Format("an OpenDocument presentation or drawing", ("odp", "otp"), recognise=archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,

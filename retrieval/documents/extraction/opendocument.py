@@ -1,11 +1,11 @@
-"""OpenDocument: ODT as Markdown, ODP slide by slide, ODS as the tables of its sheets."""
+"""OpenDocument: ODT as Markdown, ODS as the tables of its sheets."""
 
 from __future__ import annotations
 
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from lxml import etree
 
@@ -24,7 +24,6 @@ _NAMESPACES = {
     "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
     "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
     "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
-    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
 }
@@ -61,15 +60,6 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
     title = meta.find(f".//{name('dc:title')}") if meta is not None else None
     return root, plain_title(canonical(title.text or "")) if title is not None else ""
-
-
-def find_properties(root: Element, family: str, kind: str) -> dict[str, Mapping[str, str]]:
-    """The properties, such as ``style:table-properties``, of the styles of a family by the styles' names."""
-    found: dict[str, Mapping[str, str]] = {}
-    for style in root.iter(name("style:style")):
-        if style.get(name("style:family")) == family and (properties := style.find(name(kind))) is not None:
-            found[style.get(name("style:name")) or ""] = {str(key): str(value) for key, value in properties.items()}
-    return found
 
 
 def read_words(element: Element) -> str:
@@ -127,44 +117,6 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
         _Body(root, writer).write(body)
     title = title or next((section.title for section in writer.sections if section.level == 1), "")
     return writer.finish(media_type=media_type, title=title or derive_title(filename))
-
-
-def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    root, title = load_content(data, filename, limits)
-    writer = MarkdownWriter(filename, limits)
-    styles = find_properties(root, "drawing-page", "style:drawing-page-properties")
-    body = _Body(root, writer)
-    hidden = []
-    for number, page in enumerate(root.iter(name("draw:page")), start=1):
-        writer.begin_page()
-        style = styles.get(page.get(name("draw:style-name")) or "", {})
-        if style.get(name("presentation:visibility")) == "hidden":
-            hidden.append(number)
-        else:
-            _write_slide(page, number, body, writer)
-    title = title or (writer.sections[0].title if writer.sections else "")
-    return writer.finish(
-        media_type=media_type,
-        title=title or derive_title(filename),
-        left_out=leave_out("slides", [str(number) for number in hidden]),
-    )
-
-
-def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
-    frames = list(page.iter(name("draw:frame")))
-    titles = [frame for frame in frames if frame.get(name("presentation:class")) == "title"]
-    words = " ".join(read_words(titles[0]).split()) if titles else ""
-    writer.add_heading(words or f"Slide {number}", 1)
-    notes = page.find(name("presentation:notes"))
-    of_notes = set(notes.iter(name("draw:frame"))) if notes is not None else set()
-    for frame in frames:
-        if frame not in titles and frame not in of_notes:
-            body.write(frame)
-    for shape in page.iter(name("draw:custom-shape")):
-        body.write(shape)
-    for frame in of_notes:
-        if frame.get(name("presentation:class")) == "notes":
-            writer.add_notes(read_words(words) for words in frame.iter(name("text:p")))
 
 
 class _Body:
@@ -260,10 +212,15 @@ _MOST_CELLS = 1_000_000
 
 def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
-    display = find_properties(root, "table", "style:table-properties")
+    not_shown = {
+        style.get(name("style:name"))
+        for style in root.iter(name("style:style"))
+        if (properties := style.find(name("style:table-properties"))) is not None
+        and properties.get(name("table:display")) == "false"
+    }
     shown, hidden = [], []
     for table in root.iter(name("table:table")):
-        if display.get(table.get(name("table:style-name")) or "", {}).get(name("table:display")) == "false":
+        if table.get(name("table:style-name")) in not_shown:
             hidden.append(table.get(name("table:name")) or "")
         else:
             shown.append(_read_sheet(table, filename))

@@ -1,4 +1,4 @@
-"""Hostile files against a real web server and a real worker, which go on with what others ask of them."""
+"""Hostile files against a real web server, which goes on with what others ask of it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx2
 import pytest
 from django.core.files.base import ContentFile
 
-from bench import with_constants
-from retrieval.documents import submission
 from retrieval.models import Collection, Document, DocumentText
 from tests.support import bombs
-from tests.support.site import WebServer, real_queue, start_worker, wait_until
+from tests.support.site import WebServer
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 # Of retrieval.apps.
 DRAWING_SECONDS = 10
@@ -77,32 +74,3 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
     assert httpx2.get(server.url + address, timeout=60).status_code == 422
     assert time.monotonic() - started < DRAWING_SECONDS / 2
     assert httpx2.get(server.url + innocent, timeout=60).headers["Content-Type"] == "image/webp"
-
-
-def test_two_bombs_do_not_keep_a_worker_of_two_slots_from_an_innocent_file(
-    collection: Collection, server: WebServer, tmp_path: Path
-) -> None:
-    limits = with_constants(EXTRACTION_SECONDS=40.0)
-    with real_queue():
-        worker = start_worker(tmp_path / "worker.log", concurrency=2, **limits)
-        try:
-            # Both children have loaded what they need to read a file.
-            for name in ("first.md", "second.md"):
-                submission.submit(collection, name, b"# Pump\n\nIt hums.")
-            wait_until(lambda: Document.objects.filter(status="ready").count() == 2, 60, "two plain files")
-            bomb = bombs.pdf_endless()
-            for name in ("bomb1.pdf", "bomb2.pdf"):
-                submission.submit(collection, name, bomb)
-            wait_until(lambda: Document.objects.filter(status="processing").exists(), 30, "the first bomb")
-            innocent = submission.submit(collection, "innocent.md", b"# Valve\n\nIt closes.").document
-            started = time.monotonic()
-            while Document.objects.get(pk=innocent.pk).status != "ready":
-                # Ten seconds on a machine that does nothing else; one bomb alone takes forty.
-                assert time.monotonic() - started < 30
-                assert httpx2.get(f"{server.url}/healthz", timeout=20).status_code == 200
-                time.sleep(0.2)
-            states = Document.objects.filter(source__startswith="bomb")
-            wait_until(lambda: states.filter(is_slow=True).count() == 2, 30, "a first look at each bomb")
-            assert sorted(states.values_list("status", flat=True)) == ["pending", "processing"]
-        finally:
-            worker.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import time
 import zipfile
@@ -16,12 +15,10 @@ from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.text import chunking
 from retrieval.text.language import detect_language
+from tests.support import bombs
 
 LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)
 WITHIN = sandbox_limits(256, 1.5, LIMITS)
-
-_PAD = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
-
 
 Run = tuple[float, float, float, str] | str
 """The left end of a text's base line from the lower left corner, the size of its font, and the text, in points; or what
@@ -31,18 +28,14 @@ draws a line."""
 def pdf(
     pages: Sequence[str | Sequence[Run]],
     *,
-    password: str = "",
+    protected: bool = False,
     title: str = "",
     outline: Sequence[tuple[str, int]] = (),
     image_only: bool = False,
 ) -> bytes:
     """A PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it;
-    ``outline`` holds (title, page from 0).
-
-    With ``password`` it is encrypted by the standard handler, revision 2 (RC4, 40 bits).
+    ``outline`` holds (title, page from 0). One that is ``protected`` asks for a password.
     """
-    file_id = b"0123456789abcdef"
-    key = _pdf_key(password.encode(), file_id) if password else b""
     first_page = 5
     objects: dict[int, bytes] = {}
     kids = " ".join(f"{first_page + 2 * at} 0 R" for at in range(len(pages)))
@@ -59,9 +52,7 @@ def pdf(
             " /Resources << /Font << /F1 3 0 R >> >> >>"
         ).encode()
         content = b"0 0 100 100 re f" if image_only else _pdf_lines(page) if isinstance(page, str) else _pdf_runs(page)
-        if key:
-            content = _rc4(hashlib.md5(key + (number + 1).to_bytes(3, "little") + b"\0\0").digest()[:10], content)
-        objects[number + 1] = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
+        objects[number + 1] = bombs.stream(content)
     if outline:
         entries = range(first_mark + 1, first_mark + 1 + len(outline))
         objects[first_mark] = f"<< /First {entries[0]} 0 R /Last {entries[-1]} 0 R /Count {len(outline)} >>".encode()
@@ -70,24 +61,10 @@ def pdf(
             target = f" /Parent {first_mark} 0 R{after} /Dest [{first_page + 2 * page_at} 0 R /Fit] >>"
             objects[number] = b"<< /Title " + _pdf_string(name) + target.encode()
     trailer = b"/Root 1 0 R" + (b" /Info 4 0 R" if title else b"")
-    if key:
-        number = len(objects) + 1
-        owner = _rc4(hashlib.md5(_padded(password.encode())).digest()[:5], _padded(password.encode()))
-        objects[number] = b"<< /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P -4 >>" % (
-            owner.hex().encode(),
-            _rc4(key, _PAD).hex().encode(),
-        )
-        trailer += b" /Encrypt %d 0 R /ID [<%s> <%s>]" % (number, file_id.hex().encode(), file_id.hex().encode())
-    out = bytearray(b"%PDF-1.4\n")
-    offsets = []
-    for number in sorted(objects):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, objects[number])
-    table = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, trailer, table)
-    return bytes(out)
+    if protected:
+        key = b"00" * 32
+        trailer += b" /Encrypt << /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P -4 >> /ID [<00> <00>]" % (key, key)
+    return bombs.pdf(objects, trailer)
 
 
 def _pdf_lines(page: str) -> bytes:
@@ -108,42 +85,9 @@ def _pdf_string(text: str) -> bytes:
     return b"<%s>" % ("\ufeff" + text).encode("utf-16-be").hex().encode()
 
 
-def _padded(password: bytes) -> bytes:
-    return (password + _PAD)[:32]
-
-
-def _pdf_key(password: bytes, file_id: bytes) -> bytes:
-    owner = _rc4(hashlib.md5(_padded(password)).digest()[:5], _padded(password))
-    return hashlib.md5(_padded(password) + owner + (-4).to_bytes(4, "little", signed=True) + file_id).digest()[:5]
-
-
-def _rc4(key: bytes, data: bytes) -> bytes:
-    state = list(range(256))
-    j = 0
-    for i in range(256):
-        j = (j + state[i] + key[i % len(key)]) % 256
-        state[i], state[j] = state[j], state[i]
-    out = bytearray()
-    i = j = 0
-    for byte in data:
-        i = (i + 1) % 256
-        j = (j + state[i]) % 256
-        state[i], state[j] = state[j], state[i]
-        out.append(byte ^ state[(state[i] + state[j]) % 256])
-    return bytes(out)
-
-
 def docx_bytes(document: docx.document.Document) -> bytes:
     out = io.BytesIO()
     document.save(out)
-    return out.getvalue()
-
-
-def zipped(entries: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in entries.items():
-            archive.writestr(name, content)
     return out.getvalue()
 
 
@@ -151,7 +95,7 @@ def repacked(data: bytes, entries: dict[str, bytes]) -> bytes:
     """A ZIP file with some of its entries replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
-    return zipped(kept | entries)
+    return bombs.zipped(kept | entries)
 
 
 def read_within_limits(data: bytes, name: str) -> str:
@@ -190,7 +134,7 @@ def save_docx() -> Callable[[docx.document.Document], bytes]:
 
 @pytest.fixture
 def make_zip() -> Callable[[dict[str, bytes]], bytes]:
-    return zipped
+    return bombs.zipped
 
 
 @pytest.fixture

@@ -31,30 +31,18 @@ SMALLER = {
     bombs.zip_many_files: 3_000,
     bombs.html_empty_elements: 20_000,
     bombs.html_attributes: 100_000,
-    bombs.html_comments: 50_000,
-    bombs.html_lists: 10_000,
-    bombs.html_entities: 30_000,
     bombs.markdown_lists: 600,
     bombs.markdown_lines_of_quotes: 400,
-    bombs.markdown_backticks: 300,
     bombs.markdown_table: 2_000,
-    bombs.markdown_headings: 4_000,
-    bombs.markdown_front_matter: 20_000,
     bombs.csv_columns: 20_000,
     bombs.csv_field: 12,
-    bombs.csv_quotes: 20_000,
-    bombs.csv_empty_rows: 20_000,
     bombs.json_lines: 60_000,
     bombs.text_one_line: 1,
     bombs.text_one_word: 1,
     bombs.text_zeros: 4,
     bombs.text_utf16_zeros: 200_000,
-    bombs.text_combining: 3_000,
-    bombs.text_invalid: 200_000,
     bombs.text_full_stops: 100_000,
-    bombs.text_blank_lines: 50_000,
     bombs.rst_adornments: 4_000,
-    bombs.python_definitions: 5_000,
     bombs.c_methods: 1_000,
 }
 
@@ -81,7 +69,7 @@ def test_the_zoo_is_large() -> None:
     assert len(bombs.BOMBS) >= 40
     assert {name.rpartition(".")[2] for name, _ in bombs.BOMBS.values()} >= {
         "pdf", "docx", "xlsx", "ods", "odt", "eml", "zip", "html", "md", "csv",
-        "json", "jsonl", "txt", "rst", "py",
+        "json", "jsonl", "txt", "rst", "c",
     }  # fmt: skip
 
 

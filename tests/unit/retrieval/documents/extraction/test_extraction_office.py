@@ -19,8 +19,6 @@ ODF = " ".join(
         "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
         "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
         "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
-        "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
-        "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     }.items()
 )
 MakeZip = Callable[[dict[str, bytes]], bytes]
@@ -93,21 +91,3 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip: MakeZip)
         "| Name | Price |\n| --- | --- |\n| Seal | 12 |\n"
     )
     assert (extracted.title, len(read_tables(extracted))) == ("Pump manual", 1)
-
-
-def test_an_opendocument_presentation_is_a_page_a_slide(make_zip: MakeZip) -> None:
-    def frame(words: str, of: str = "") -> str:
-        kind = f' presentation:class="{of}"' if of else ""
-        return f"<draw:frame{kind}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
-
-    body = (
-        '<office:automatic-styles><style:style style:name="h" style:family="drawing-page">'
-        '<style:drawing-page-properties presentation:visibility="hidden"/></style:style></office:automatic-styles>'
-        f"<office:body><office:presentation><draw:page>{frame('Below')}{frame('Goals', 'title')}<presentation:notes>"
-        f"{frame('7', 'page-number')}{frame('Pause', 'notes')}</presentation:notes></draw:page>"
-        f'<draw:page draw:style-name="h">{frame("Salaries", "title")}</draw:page></office:presentation></office:body>'
-    )
-    files = {"mimetype": b"application/vnd.oasis.opendocument.presentation", "content.xml": odf(body)}
-    extracted = extract(make_zip(files), "deck.odp")
-    assert extracted.text.strip() == "# Goals\n\nBelow\n\n> Notes: Pause"
-    assert extracted.left_out == (LeftOut("slides", ("2",), 1),)
