@@ -62,7 +62,6 @@ class Counts:
     failed: int = 0
     chunks: int = 0
     seconds: float = 0.0
-    characters: int = 0
     failures: tuple[tuple[str, str], ...] = ()
     skipped: tuple[str, ...] = ()
 
@@ -154,7 +153,7 @@ def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Pr
         return _record_failure(file.source, str(error))
     if document is None:
         return _record_failure(file.source, "It is being read by another process.")
-    counts = Counts(characters=len(data))
+    counts = Counts()
     for read in (document, *_read_members(document)):
         if read.status == Document.Status.READY:
             counts += Counts(added=1, chunks=read.chunk_count)

@@ -424,37 +424,34 @@ def c_methods(count: int = 20_000) -> bytes:
     return (b"a " * 140 + b"b(\n") * count
 
 
-BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
-    function.__name__: (name, function)
-    for name, functions in {
-        "bomb.pdf": (
-            pdf_nested_forms, pdf_endless, pdf_page_tree_cycle, pdf_many_pages, pdf_deflate_bomb,
-            pdf_deep_dictionary, pdf_outline_cycle,
-        ),
-        "bomb.docx": (
-            docx_empty_paragraphs, docx_list_numbers, docx_nested_tables, docx_entities, docx_zip_bomb,
-            docx_overlapping_entries, zip_huge_directory,
-        ),
-        "bomb.xlsx": (xlsx_far_cells, xlsx_merged_areas, xlsx_many_cells),
-        "bomb.ods": (ods_repeated_cells,),
-        "bomb.odt": (odt_nested_lists, odt_entities),
-        "bomb.eml": (mail_nested, mail_headers, mail_parts),
-        "bomb.zip": (zip_zeros, zip_many_files, zip_overlapping_entries),
-        "bomb.html": (
-            html_empty_elements, html_deep, html_attributes, html_unclosed_tags, html_tables_in_tables,
-        ),
-        "bomb.md": (
-            markdown_quotes, markdown_lines_of_quotes, markdown_lists, markdown_table,
-        ),
-        "bomb.csv": (csv_columns, csv_field),
-        "bomb.json": (json_deep,),
-        "bomb.jsonl": (json_lines,),
-        "bomb.txt": (
-            text_one_line, text_one_word, text_zeros, text_utf16_zeros, text_full_stops, text_letters_and_hyphens,
-        ),
-        "bomb.rst": (rst_adornments,),
-        "bomb.c": (c_methods,),
-    }.items()
-    for function in functions
+_ZOO: dict[str, tuple[Callable[..., bytes], ...]] = {
+    "bomb.pdf": (
+        pdf_nested_forms, pdf_endless, pdf_page_tree_cycle, pdf_many_pages, pdf_deflate_bomb,
+        pdf_deep_dictionary, pdf_outline_cycle,
+    ),
+    "bomb.docx": (
+        docx_empty_paragraphs, docx_list_numbers, docx_nested_tables, docx_entities, docx_zip_bomb,
+        docx_overlapping_entries, zip_huge_directory,
+    ),
+    "bomb.xlsx": (xlsx_far_cells, xlsx_merged_areas, xlsx_many_cells),
+    "bomb.ods": (ods_repeated_cells,),
+    "bomb.odt": (odt_nested_lists, odt_entities),
+    "bomb.eml": (mail_nested, mail_headers, mail_parts),
+    "bomb.zip": (zip_zeros, zip_many_files, zip_overlapping_entries),
+    "bomb.html": (
+        html_empty_elements, html_deep, html_attributes, html_unclosed_tags, html_tables_in_tables,
+    ),
+    "bomb.md": (
+        markdown_quotes, markdown_lines_of_quotes, markdown_lists, markdown_table,
+    ),
+    "bomb.csv": (csv_columns, csv_field),
+    "bomb.json": (json_deep,),
+    "bomb.jsonl": (json_lines,),
+    "bomb.txt": (
+        text_one_line, text_one_word, text_zeros, text_utf16_zeros, text_full_stops, text_letters_and_hyphens,
+    ),
+    "bomb.rst": (rst_adornments,),
+    "bomb.c": (c_methods,),
 }  # fmt: skip
+BOMBS = {function.__name__: (name, function) for name, functions in _ZOO.items() for function in functions}
 """A name for the file and the function that makes it, by what the file is."""
