@@ -27,7 +27,6 @@ from retrieval.text.sentences import strip_range
 
 _BLANKS = " \t\n\r\f\v"
 _MARKS = "marks"
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _CODE = ("fence", "code_block", "code_inline")
 _CELLS = frozenset({"th_open", "td_open"})
 # Of elements, and what stands for tokens without words of their own.
@@ -40,19 +39,13 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``source[start:end]`` is to be shown inside elements ``tag`` with these attributes, as many as its blocks ask
-    for. Only the first of them carries the ``id``. Raises: ValueError for names that are none of HTML's."""
+    """``source[start:end]`` is to be shown inside elements ``mark`` with these attributes, as many as its blocks ask
+    for. Only the first of them has the ``id``."""
 
     start: int
     end: int
     attributes: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
-    tag: str = "mark"
-
-    def __post_init__(self) -> None:
-        for name in (self.tag, *self.attributes):
-            if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of an element or attribute.")
 
 
 def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
@@ -89,26 +82,19 @@ class _Marks:
     def __init__(self, marks: Sequence[Mark]) -> None:
         self._marks = marks
         self._opened: set[int] = set()
-        self.is_empty = all(mark.start >= mark.end for mark in marks)
-
-    def touch(self, start: int, end: int) -> bool:
-        return any(mark.start < end and start < mark.end for mark in self._marks)
 
     def covering(self, start: int, end: int) -> Numbers:
         return tuple(n for n, mark in enumerate(self._marks) if mark.start < end and start < mark.end)
 
     def opening(self, number: int) -> Token:
         mark = self._marks[number]
-        token = Token("range_open", mark.tag, 1)
+        token = Token("range_open", "mark", 1)
         if mark.id and number not in self._opened:
             token.attrSet("id", mark.id)
         for name, value in mark.attributes.items():
             token.attrSet(name, value)
         self._opened.add(number)
         return token
-
-    def closing(self, number: int) -> Token:
-        return Token("range_close", self._marks[number].tag, -1)
 
 
 def _fit_mark(mark: Mark, text: str) -> Mark:
@@ -202,11 +188,11 @@ def _parse_inlines(state: StateCore) -> None:
     """In the place of markdown-it's rule ``inline``, which does the work."""
     marks: _Marks | None = state.env.pop(_MARKS, None)
     parse_inlines(state)
-    if marks is None or marks.is_empty:
+    if marks is None:
         return
     lines = SourceLines(state.src)
     for at, token in enumerate(state.tokens):
-        if token.type not in ("inline", "fence", "code_block") or not marks.touch(*lines.bounds(token)):
+        if token.type not in ("inline", "fence", "code_block") or not marks.covering(*lines.bounds(token)):
             continue
         origins = lines.origins(token, state.tokens[at - 1] if at else None)
         if not origins:
@@ -223,7 +209,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
     def switch(numbers: Numbers) -> Iterator[Token]:
         nonlocal opened
         if numbers != opened:
-            yield from (marks.closing(number) for number in reversed(opened))
+            yield from (Token("range_close", "mark", -1) for _number in opened)
             yield from (marks.opening(number) for number in numbers)
             opened = numbers
 
@@ -257,11 +243,8 @@ def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
     html, done = [], 0
     # The line end behind the last line is shown to nobody.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
-        opening, closing = (
-            "".join(RendererHTML.renderToken(_TAGS, [tag], 0, {}, {}) for tag in tags)  # type: ignore[arg-type]
-            for tags in ([marks.opening(n) for n in numbers], [marks.closing(n) for n in reversed(numbers)])
-        )
-        html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{closing}")
+        opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
+        html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")
         done += length
     token.meta[_MARKS] = "".join([*html, escapeHtml(token.content[done:])])
 

@@ -20,13 +20,15 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from retrieval.text.extracted import find_line_starts
 from retrieval.viewer.markdown_marks import Mark, mark_ranges, parse
+from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """Links that tell the other side nothing; tables and code that scroll, also with the keyboard."""
+    """Links that tell another site nothing; tables and code that scroll, also with the keyboard."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        tokens[idx].attrSet("rel", "nofollow noopener noreferrer")
+        if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
+            tokens[idx].attrSet("rel", "nofollow noopener noreferrer")
         return self.renderToken(tokens, idx, options, env)
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -76,8 +78,6 @@ def _align_by_class(state: StateCore) -> None:
             token.attrSet("class", "align-" + str(style).removeprefix("text-align:"))
 
 
-# A browser lays out what is near the window only when the text comes in parts.
-_PART_CHARACTERS = 12_000
 _LINE_BREAKS = "line_breaks"
 
 Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
@@ -109,29 +109,24 @@ def render_document(
     ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
     ``line_breaks`` each line end in a paragraph is one on the page. A new part begins at each of the ``page_starts``.
     """
-    front = _render_front_matter(text[:body_start], passage)
+    front = HtmlWriter(text, passage)
+    if body_start:
+        front.html('<pre class="front-matter" tabindex="0"><code>')
+        front.words(0, body_start)
+        front.html("</code></pre>\n")
     body = text[body_start:]
     marks = []
     if passage and passage[1] > body_start:
-        marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if "<mark" in front else "passage")]
+        marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if front.has_marked else "passage")]
     env: dict[str, object] = {_LINE_BREAKS: line_breaks}
     tokens = parse(_MARKDOWN, body, marks, env)
     starts = find_line_starts(body)
     sections = _name_headings(tokens, starts, body_start)
     _resolve_links(tokens, source, sections, hrefs)
-    parts = [front] if front else []
+    parts = front.parts
     for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
         parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
     return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
-
-
-def _render_front_matter(text: str, passage: tuple[int, int] | None) -> str:
-    if not text:
-        return ""
-    start, end = passage or (0, 0)
-    before, marked, after = (escape(part) for part in (text[:start], text[start:end], text[max(start, end) :]))
-    shown = f'{before}<mark id="passage">{marked}</mark>{after}' if marked.strip() else escape(text)
-    return f'<pre class="front-matter" tabindex="0"><code>{shown}</code></pre>\n'
 
 
 # Headings and links --------------------------------------------------------------------------------------------------
@@ -198,11 +193,6 @@ def _find_source(href: str, source: str) -> str:
 
 
 class _DocumentRenderer(SafeRenderer):
-    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
-            return super().link_open(tokens, idx, options, env)
-        return self.renderToken(tokens, idx, options, env)
-
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = escape(self.renderInlineAsText(tokens[idx].children, options, env))
         return f'<span class="picture-words">{words}</span>' if words.strip() else ""
@@ -222,7 +212,7 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
     for token in tokens:
         if token.level == 0 and token.nesting >= 0 and token.map:
             begins_page = starts[token.map[0]] in page_starts and bool(groups[-1])
-            if begins_page or (size >= _PART_CHARACTERS and not page_starts):
+            if begins_page or (size >= PART_CHARACTERS and not page_starts):
                 groups.append([])
                 size = 0
             first, last = (starts[min(line, len(starts) - 1)] for line in token.map)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,8 +22,8 @@ from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
-from retrieval.viewer.plain_text import Heading, TextRun
-from retrieval.viewer.shown_tables import ShownTable, show_tables
+from retrieval.viewer.plain_text import Heading, HtmlWriter
+from retrieval.viewer.shown_tables import write_tables
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +32,12 @@ _OUTLINE_ENTRIES = 150
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
+# Their lines may end within a sentence.
+_WRAPPED = (View.PROSE, View.PRINTED)
 
 
 def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
-    """The context of the viewer's page for the text that is being served.
+    """The context of the viewer's page for the text that is being served; ``parts`` is its HTML.
 
     ``query`` may name a passage (``start``, ``end``), a page of a PDF file (``page``), and the exact text instead of
     the rendered one (``view=text``). What it names wrongly is passed over.
@@ -42,46 +45,36 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
     view = view_of(document.media_type)
-    is_code = view is View.CODE
     sections = [Heading(start, level, title) for start, level, title in served.sections]
     context: dict[str, Any] = {
         "has_text": True,
         "marked": passage,
-        "is_code": is_code,
+        "is_code": view is View.CODE,
         "is_slides": view is View.SLIDES,
         "is_tabular": view in (View.RECORDS, View.TABLES),
         "outline": _build_outline(sections, passage),
+        "look": "is-tabular" if view in (View.RECORDS, View.TABLES) else "",
     }
     if passage:
         context |= {
             "above": plain_text.find_headings_above(sections, passage[0]),
             "page": plain_text.page_number(served.pages, passage[0]),
-            "first_line": plain_text.line_number(text, passage[0]) if is_code else None,
+            "first_line": text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None,
         }
-    if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
-        wants_text = query.get("view") == "text"
-        pages = served.pages if view is View.SLIDES else []
-        context |= _markdown_context(
-            document, text, passage, pages, is_converted=view is not View.MARKDOWN, wants_text=wants_text
-        )
-        if view is View.SLIDES and "rendered_parts" in context:
-            # A slide without words, such as a hidden one, has no part.
-            numbers = [number for number, start, end in pages if text[start:end].strip()]
-            context["slides"] = list(zip(numbers, context["rendered_parts"], strict=True))
-    if is_code:
-        parts = plain_text.render_code_lines(text, passage, _("Line {}"))
-        context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
-    elif view in (View.TABLES, View.PRINTED) and (tables := show_tables(document, served, passage, query)):
-        text = plain_text.unwrap_lines(text, sections) if view is View.PRINTED else text
-        context["table_parts"] = _part_tables(text, served.pages, sections, passage, tables)
-    elif "rendered_parts" not in context:
-        if view in (View.PROSE, View.PRINTED):
-            text = plain_text.unwrap_lines(text, sections)
-        context["parts"] = plain_text.group_runs(
-            plain_text.cut_runs(text, pages=served.pages, sections=sections, marked=passage)
-        )
     if view is View.PRINTED and served.pages:
         context["printed"] = _printed_context(document, served, passage, query.get("page"))
+    if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
+        context |= _markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
+    if "parts" not in context:
+        writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
+        if view is View.CODE:
+            plain_text.write_code(writer, _("Line {}"))
+        elif view in (View.TABLES, View.PRINTED) and write_tables(writer, document, served.pages, sections, query):
+            context["look"] = "is-rendered has-tables"
+        else:
+            plain_text.write_text(writer, served.pages, sections, page_label=_("Page {}"))
+        context["parts"] = writer.parts
+    context["parts"] = [mark_safe(part) for part in context["parts"]]  # noqa: S308
     return context
 
 
@@ -105,43 +98,14 @@ def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
     return "?" + urlencode({**places, **more})
 
 
-def _part_tables(
-    text: str,
-    pages: list[list[int]],
-    sections: list[Heading],
-    passage: tuple[int, int] | None,
-    tables: list[ShownTable],
-) -> list[tuple[list[TextRun], ShownTable | None]]:
-    """Each table with the text above it, and what stands below the last one."""
-    parts: list[tuple[list[TextRun], ShownTable | None]] = []
-    at = 0
-    for table in [*tables, None]:
-        end = len(text) if table is None else table.start
-        runs = plain_text.cut_runs(text, pages=pages, sections=sections, marked=passage, within=(at, end))
-        begins_here = passage is not None and at <= passage[0]
-        parts.append(
-            (
-                [replace(run, is_first_marked=run.is_first_marked and begins_here) for run in runs if run.text.strip()],
-                table,
-            )
-        )
-        at = end if table is None else table.end
-    return parts
-
-
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
 def _markdown_context(
-    document: Document,
-    text: str,
-    passage: tuple[int, int] | None,
-    pages: Sequence[Sequence[int]],
-    *,
-    is_converted: bool,
-    wants_text: bool,
+    document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
 ) -> dict[str, Any]:
     """The parts of the page, or the sentence why there are none, and the addresses of both views."""
+    text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
         "rendered_href": _query_string(passage) + jump,
@@ -150,7 +114,7 @@ def _markdown_context(
     if wants_text:
         return context
     if len(text) > _RENDERED_CHARACTERS or sum(1 for _mark in _MARKS.finditer(text)) > _RENDERED_MARKS:
-        return {"not_rendered": _("This document is too long to be laid out; this is its text.")}
+        return context | {"not_rendered": _("This document is too long to be laid out; this is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
         # Whoever may read this document may read all of its collection.
@@ -159,16 +123,22 @@ def _markdown_context(
 
     page = markdown_page.render_document(
         text,
-        body_start=0 if is_converted else parse_front_matter(text)[1],
+        body_start=parse_front_matter(text)[1] if view is View.MARKDOWN else 0,
         passage=passage,
         source=document.source,
         hrefs=hrefs,
-        line_breaks=is_converted,
+        line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
     if passage and not page.shows_passage:
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
-    return context | {"rendered_parts": [mark_safe(part) for part in page.parts]}  # noqa: S308
+    if view is not View.SLIDES:
+        return context | {"parts": page.parts, "look": "is-rendered"}
+    # A slide without words, such as a hidden one, has no part.
+    numbers = [number for number, start, end in pages if text[start:end].strip()]
+    above = [f'<p class="slide-number" id="page-{n}">{escape(_("Slide {}").format(n))}</p>' for n in numbers]
+    slides = [number + part for number, part in zip(above, page.parts, strict=True)]
+    return context | {"parts": slides, "look": "is-rendered is-slides"}
 
 
 # PDF -----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Plain text and source code as pages to read, with the passage marked. PURE."""
+"""Text and source code as HTML, with the passage marked. PURE."""
 
 from __future__ import annotations
 
@@ -10,59 +10,13 @@ from itertools import pairwise
 
 from retrieval.text.sentences import strip_range
 
-# Source code as numbered lines of HTML, with the passage marked.
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_LINES_IN_PART = 200
-
-
-def render_code_lines(text: str, passage: tuple[int, int] | None, line_label: str = "{}") -> list[str]:
-    """The HTML of the lines, in parts of 200. Line n has the id ``Ln``, and the first marked words have ``passage``.
-
-    ``line_label`` names a line to screen readers. A line's end belongs to it, so the words of all parts are ``text``.
-    """
-    start, end = passage or (0, 0)
-    lines: list[str] = []
-    position = 0
-    for number, line in enumerate(_LINE.findall(text) or [""], 1):
-        first, last = (min(max(cut - position, 0), len(line)) for cut in (start, end))
-        before, marked, after = (escape(part, quote=False) for part in (line[:first], line[first:last], line[last:]))
-        if marked:
-            marked = f'<mark id="passage">{marked}</mark>' if start >= position else f"<mark>{marked}</mark>"
-        anchor = (
-            f'<a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
-            f' aria-label="{escape(line_label.format(number))}"{"" if marked else " tabindex=-1"}></a>'
-        )
-        lines.append(f'<span class="line{" is-marked" if marked else ""}">{anchor}{before}{marked}{after}</span>')
-        position += len(line)
-    return ["".join(lines[at : at + _LINES_IN_PART]) for at in range(0, len(lines), _LINES_IN_PART)]
-
-
 # A browser lays out what is near the window only when the text comes in parts.
-_PART_CHARACTERS = 12_000
+PART_CHARACTERS = 12_000
+_LINES_IN_PART = 200
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_SIGNS_OF_HEADING = re.compile(r"#*\s*")
 _SHORTEST_WRAPPED_LINE = 40
 _BEGINS_ENTRY = re.compile(r"\s*(?:[-*+•–—▪◦]\s|\(?(?:\d{1,3}|[a-z])[.)]\s)|\s{4,}")
-
-
-@dataclass(frozen=True, slots=True)
-class TextRun:
-    """A run of text of one kind. ``is_first_marked`` is where the page scrolls to."""
-
-    text: str
-    marked: bool = False
-    is_first_marked: bool = False
-    heading_level: int = 0
-    anchor: str = ""
-    page: int | None = None  # The page that begins here.
-
-    @property
-    def syntax(self) -> str:
-        """The Markdown signs a heading begins with."""
-        return self.text[: len(self.text) - len(self.text.lstrip("#").lstrip(" "))] if self.text[:1] == "#" else ""
-
-    @property
-    def words(self) -> str:
-        return self.text[len(self.syntax) :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +31,113 @@ class Heading:
         return f"section-{self.start}"
 
 
+class HtmlWriter:
+    """Writes ranges of ``text``, escaped, between elements; what of them belongs to the passage is marked. ``parts`` is
+    the HTML. The first mark has the id ``passage``."""
+
+    def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
+        self.text = text
+        self.passage = passage or (0, 0)
+        self.has_marked = False
+        self._parts: list[list[str]] = [[]]
+        self._size = 0
+
+    @property
+    def parts(self) -> list[str]:
+        return ["".join(part) for part in self._parts if part]
+
+    def html(self, html: str) -> None:
+        self._parts[-1].append(html)
+
+    def words(self, start: int, end: int) -> None:
+        first, last = (min(max(place, start), end) for place in self.passage)
+        before, marked, after = (escape(self.text[a:b]) for a, b in ((start, first), (first, last), (last, end)))
+        if marked:
+            marked = f"<mark>{marked}</mark>" if self.has_marked else f'<mark id="passage">{marked}</mark>'
+            self.has_marked = True
+        self._parts[-1].append(before + marked + after)
+        self._size += end - start
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether some of the range belongs to the passage."""
+        return max(start, self.passage[0]) < min(end, self.passage[1])
+
+    def begin_part(self, least_characters: int = 0) -> None:
+        """What follows is another part, if the last one has so many characters of the text."""
+        if self._size >= least_characters:
+            self._parts.append([])
+            self._size = 0
+
+
+def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
+    """Lines with their numbers, in parts of 200. Line n has the id ``Ln``; ``line_label`` names it to screen readers.
+
+    A line's end belongs to it, so the words of all parts are the text.
+    """
+    position = 0
+    for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
+        end = position + len(line)
+        label = escape(line_label.format(number))
+        # The keyboard stops at lines of the passage alone.
+        skipped = "" if writer.touches(position, end) else " tabindex=-1"
+        writer.html(
+            f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
+            f' aria-label="{label}"{skipped}></a>'
+        )
+        writer.words(position, end)
+        writer.html("</span>")
+        position = end
+        if number % _LINES_IN_PART == 0:
+            writer.begin_part()
+
+
+def write_text(
+    writer: HtmlWriter,
+    pages: Iterable[Sequence[int]] = (),
+    sections: Iterable[Heading] = (),
+    within: tuple[int, int] | None = None,
+    page_label: str = "{}",
+) -> None:
+    """The text, or what of it stands ``within`` a range, in parts of some screens that end at line ends.
+
+    Each page has the id ``page-NUMBER``, each heading ``section-OFFSET``. Places outside are left out.
+    """
+    first, last = within or (0, len(writer.text))
+    page_at = {start: number for number, start, _end in pages if first <= start < last}
+    headings = {section.start: section for section in sections if first <= section.start < last}
+    ends = {_line_end(writer.text, start, last) for start in headings}
+    for start, end in pairwise(sorted({first, last, *page_at, *headings, *ends})):
+        if start in page_at:
+            writer.begin_part(1)
+            label = escape(page_label.format(page_at[start]))
+            writer.html(f'<div class="page-break" id="page-{page_at[start]}">{label}</div>')
+        if start in headings:
+            _write_heading(writer, headings[start], end)
+            continue
+        while start < end:
+            piece_end = min(end, _line_end(writer.text, start + PART_CHARACTERS, end) + 1)
+            writer.words(start, piece_end)
+            start = piece_end
+            if writer.text[start - 1] == "\n":
+                writer.begin_part(PART_CHARACTERS)
+
+
+def _line_end(text: str, start: int, last: int) -> int:
+    at = text.find("\n", start, last)
+    return at if at >= 0 else last
+
+
+def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
+    signs = _SIGNS_OF_HEADING.match(writer.text, heading.start, end)
+    words_start = signs.end() if signs else heading.start
+    tag = f"h{min(heading.level + 1, 6)}"
+    writer.html(f'<{tag} class="heading level-{heading.level}" id="{heading.anchor}"><span class="syntax">')
+    writer.words(heading.start, words_start)
+    writer.html("</span>")
+    writer.words(words_start, end)
+    writer.html(f"</{tag}>")
+
+
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
     """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
@@ -84,46 +145,6 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
     # The page scrolls to the first character, which had better be one that can be seen.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
-
-
-def cut_runs(
-    text: str,
-    *,
-    pages: Iterable[Sequence[int]] = (),
-    sections: Iterable[Heading] = (),
-    marked: tuple[int, int] | None = None,
-    within: tuple[int, int] | None = None,
-) -> list[TextRun]:
-    """The text, or what of it stands ``within`` a range, in reading order. Places outside are left out."""
-    first, last = within or (0, len(text))
-    page_at = {start: number for number, start, _end in pages if first <= start < last}
-    headings: dict[int, tuple[int, int]] = {}
-    for section in sections:
-        if first <= section.start < last:
-            line_end = text.find("\n", section.start)
-            headings[section.start] = (line_end if line_end >= 0 else last, section.level)
-    cuts = {first, last, *page_at, *headings, *(end for end, _level in headings.values()), *(marked or ())}
-    places = sorted(cut for cut in cuts if first <= cut <= last)
-    found: list[TextRun] = []
-    heading_end = level = 0
-    seen_mark = False
-    for start, end in pairwise(places):
-        begins_heading = start in headings
-        if begins_heading:
-            heading_end, level = headings[start]
-        is_marked = marked is not None and marked[0] <= start < marked[1]
-        found.append(
-            TextRun(
-                text=text[start:end],
-                marked=is_marked,
-                is_first_marked=is_marked and not seen_mark,
-                heading_level=level if start < heading_end else 0,
-                anchor=f"section-{start}" if begins_heading else "",
-                page=page_at.get(start),
-            )
-        )
-        seen_mark = seen_mark or is_marked
-    return found
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
@@ -136,59 +157,21 @@ def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
     lengths = sorted(len(line) for line in lines if line.strip())
     if not lengths:
         return text
-    long = 0.8 * lengths[int(0.9 * (len(lengths) - 1))]
+    long = max(0.8 * lengths[int(0.9 * (len(lengths) - 1))], _SHORTEST_WRAPPED_LINE)
     headings = {section.start for section in sections}
     joined: list[str] = []
     position = 0
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         next_position = position + len(line) + 1
         is_inside = (
-            len(line) >= max(long, _SHORTEST_WRAPPED_LINE)
+            len(line) >= long
             and bool(following.strip())
             and not _BEGINS_ENTRY.match(following)
-            and position not in headings
-            and next_position not in headings
+            and headings.isdisjoint((position, next_position))
         )
         joined += [line, " " if is_inside else "\n"]
         position = next_position
     return "".join(joined[:-1])
-
-
-def group_runs(found: Iterable[TextRun]) -> list[list[TextRun]]:
-    """The pieces in groups that begin at a page or at a line's start, each at least some screens long."""
-    groups: list[list[TextRun]] = [[]]
-    size = 0
-    for piece in found:
-        follows_line = not groups[-1] or groups[-1][-1].text.endswith("\n")
-        if groups[-1] and (piece.page is not None or (size >= _PART_CHARACTERS and follows_line)):
-            groups.append([])
-            size = 0
-        for shorter in _cut_long_run(piece):
-            if groups[-1] and size >= _PART_CHARACTERS and groups[-1][-1].text.endswith("\n"):
-                groups.append([])
-                size = 0
-            groups[-1].append(shorter)
-            size += len(shorter.text)
-    return [group for group in groups if group]
-
-
-def _cut_long_run(piece: TextRun) -> list[TextRun]:
-    """Plain text cut at line ends; what is marked or a heading stays whole."""
-    if piece.marked or piece.heading_level or len(piece.text) <= _PART_CHARACTERS:
-        return [piece]
-    found: list[TextRun] = []
-    start = 0
-    while start < len(piece.text):
-        line_end = piece.text.find("\n", start + _PART_CHARACTERS)
-        end = line_end + 1 if line_end >= 0 else len(piece.text)
-        found.append(TextRun(piece.text[start:end], page=piece.page if start == 0 else None))
-        start = end
-    return found
-
-
-def line_number(text: str, position: int) -> int:
-    """The number of the line, from 1, on which a position stands."""
-    return text.count("\n", 0, position) + 1
 
 
 def find_headings_above(sections: Sequence[Heading], position: int) -> list[Heading]:

@@ -1,12 +1,17 @@
-"""The tables of a document in the source viewer, some rows at a time."""
+"""The tables of a document in the source viewer, some rows at a time, with the text between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from html import escape
 from urllib.parse import urlencode
 
-from retrieval.models import Document, DocumentText, Table, TableRow
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+
+from retrieval.models import Document, Table, TableRow
+from retrieval.text.sentences import strip_range
+from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 
 # Rows of one table, and of all tables on one page.
 ROWS_SHOWN = 500
@@ -14,102 +19,85 @@ _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCell:
-    """``sort_key`` is what it is sorted by where that is not its text; ``is_first_marked`` is where the page scrolls
-    to."""
+def write_tables(
+    writer: HtmlWriter,
+    document: Document,
+    pages: Sequence[Sequence[int]],
+    sections: Sequence[Heading],
+    query: Mapping[str, str],
+) -> bool:
+    """Each table below the text above it, in a part of its own; False, and nothing is written, where there is none.
 
-    text: str
-    sort_key: str
-    is_number: bool
-    is_marked: bool
-    is_first_marked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRow:
-    cells: tuple[ShownCell, ...]
-    is_marked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """``columns`` are names, with whether each is one of numbers. Rows ``first`` to ``last`` of ``total``; the
-    addresses of the rows before and after are empty at the ends."""
-
-    start: int
-    end: int
-    anchor: str
-    columns: tuple[tuple[str, bool], ...]
-    rows: tuple[ShownRow, ...]
-    first: int
-    last: int
-    total: int
-    previous: str
-    next: str
-
-    @property
-    def is_paged(self) -> bool:
-        return len(self.rows) < self.total
-
-
-def show_tables(
-    document: Document, served: DocumentText, passage: tuple[int, int] | None, query: Mapping[str, str]
-) -> list[ShownTable]:
-    """The tables in the order of the text. Of each the rows around the passage, or the first ones.
-
-    ``query`` may name one of them (``table``), and which of its stretches of rows is shown (``rows``, from 1).
+    Of each table the rows around the passage are shown, or the first ones. ``query`` may name one of them (``table``),
+    and which of its stretches of rows is shown (``rows``, from 1).
     """
     tables = list(Table.objects.filter(document=document))
-    share = _ROWS_OF_PAGE // max(1, len(tables))
-    limit = max(_LEAST_ROWS, min(ROWS_SHOWN, share))
+    limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
     asked = _read_number(query.get("table"))
-    return [_show(table, served.text, passage, query if table.ordinal == asked else {}, limit) for table in tables]
+    at = 0
+    for table in tables:
+        _write_between(writer, pages, sections, at, table.start)
+        _write_table(writer, table, query if table.ordinal == asked else {}, limit)
+        writer.begin_part()
+        at = table.end
+    if tables:
+        _write_between(writer, pages, sections, at, len(writer.text))
+    return bool(tables)
 
 
-def _show(table: Table, text: str, passage: tuple[int, int] | None, query: Mapping[str, str], limit: int) -> ShownTable:
+def _write_between(
+    writer: HtmlWriter, pages: Sequence[Sequence[int]], sections: Sequence[Heading], start: int, end: int
+) -> None:
+    start, end = strip_range(writer.text, start, end)
+    if start < end:
+        write_text(writer, pages, sections, (start, end), _("Page {}"))
+
+
+def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], limit: int) -> None:
     number = _read_number(query.get("rows"))
     stretch = max(0, number - 1) if number is not None else 0
-    if number is None and passage and table.start < passage[1] and passage[0] < table.end:
-        stretch = table.rows.filter(end__lte=passage[0]).count() // limit
+    if number is None and writer.touches(table.start, table.end):
+        stretch = table.rows.filter(end__lte=writer.passage[0]).count() // limit
     first = min(stretch * limit, max(0, table.row_count - 1) // limit * limit)
-    rows = table.rows.order_by("ordinal")[first : first + limit]
-    shown = tuple(_show_row(row, text, passage) for row in rows)
-    last = first + len(shown)
-
-    def address(stretch: int) -> str:
-        places = {"start": passage[0], "end": passage[1]} if passage else {}
-        return "?" + urlencode({**places, "table": table.ordinal, "rows": stretch + 1}) + f"#table-{table.pk}"
-
-    return ShownTable(
-        table.start,
-        table.end,
-        f"table-{table.pk}",
-        tuple((name, kind == "number") for name, kind, _unit in table.columns),
-        shown,
-        first + 1,
-        last,
-        table.row_count,
-        address(first // limit - 1) if first else "",
-        address(first // limit + 1) if last < table.row_count else "",
+    rows = list(table.rows.order_by("ordinal")[first : first + limit])
+    last = first + len(rows)
+    is_paged = len(rows) < table.row_count
+    writer.html(
+        f'<div class="table-scroll" role="region" tabindex="0" aria-label="{escape(_("Table"))}" id="table-{table.pk}">'
+        f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
+    for name, kind, _unit in table.columns:
+        writer.html(f'<th scope="col"{_alignment(kind == "number")}>{escape(name)}</th>')
+    writer.html("</tr></thead><tbody>")
+    for row in rows:
+        _write_row(writer, row)
+    writer.html("</tbody></table></div>")
+    if is_paged:
+        places = {"start": writer.passage[0], "end": writer.passage[1]} if any(writer.passage) else {}
+
+        def address(stretch: int) -> str:
+            return f"?{urlencode({**places, 'table': table.ordinal, 'rows': stretch + 1})}#table-{table.pk}"
+
+        context = {"first": first + 1, "last": last, "total": table.row_count}
+        context["previous"] = address(first // limit - 1) if first else ""
+        context["next"] = address(first // limit + 1) if last < table.row_count else ""
+        writer.html(render_to_string("retrieval/_table_pages.html", context))
 
 
-def _show_row(row: TableRow, text: str, passage: tuple[int, int] | None) -> ShownRow:
-    places: Sequence[tuple[int, int]] = row.cells
-    is_marked = passage is not None and passage[0] < row.end and row.start < passage[1]
-    # What is cited within a row is one cell of it, or the row.
-    within = [at for at, (start, end) in enumerate(places) if passage and start <= passage[0] and passage[1] <= end]
-    is_first = bool(passage and row.start <= passage[0])
-    cells = []
-    for at, ((start, end), value) in enumerate(zip(places, row.values, strict=True)):
-        words = text[start:end]
-        marks_cell = is_marked and bool(words) and (not within or at in within)
+def _write_row(writer: HtmlWriter, row: TableRow) -> None:
+    writer.html("<tr>")
+    for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        key = "" if value is None or value == words else str(value)
-        cells.append(ShownCell(words, key, is_number, marks_cell, is_first and marks_cell))
-        is_first = is_first and not marks_cell
-    return ShownRow(tuple(cells), is_marked)
+        # What it is sorted by, where that is not its text.
+        key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
+        writer.html(f"<td{_alignment(is_number)}{key}>")
+        writer.words(start, end)
+        writer.html("</td>")
+    writer.html("</tr>\n")
+
+
+def _alignment(is_number: bool) -> str:
+    return ' class="align-right"' if is_number else ""
 
 
 def _read_number(words: str | None) -> int | None:

@@ -74,7 +74,7 @@ def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, page
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, page: Page) -> None:
     page.goto(address(site, "code"))
     # The keyboard goes on from the passage, whose first line is behind it.
-    line = page.locator(".is-marked .line-number").nth(1)
+    line = page.locator(".line:has(mark) .line-number").nth(1)
     number = line.get_attribute("data-line")
     page.keyboard.press("Tab")
     expect(line).to_be_focused()

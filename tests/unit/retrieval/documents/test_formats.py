@@ -42,7 +42,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
     document = Document(source="a.toy", media_type=extracted.media_type)
     page = page_context(document, DocumentText(text=extracted.text, sections=[], pages=[]), {})
-    assert "<em>HERE</em>" in "".join(page["rendered_parts"])
+    assert "<em>HERE</em>" in "".join(page["parts"])
     assert not page["is_code"]
 
     field = UploadForm(user=None)["file"]

@@ -1,66 +1,109 @@
+import re
+from collections.abc import Callable
+from html import unescape
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.viewer.plain_text import (
     Heading,
-    cut_runs,
+    HtmlWriter,
     find_headings_above,
-    group_runs,
     page_number,
     parse_passage,
     unwrap_lines,
+    write_code,
+    write_text,
 )
 
 places = st.integers(min_value=-5, max_value=400)
+PAGE_BREAK = re.compile(r'<div class="page-break" id="page-(\d+)">\d+</div>')
+
+
+def text_of(html: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", PAGE_BREAK.sub("", html)))
 
 
 @given(
-    text=st.text(alphabet="ab \n#é", max_size=300),
+    text=st.text(alphabet="ab \n#é'<&\u2028\r\t{}", max_size=300),
     starts=st.lists(places, max_size=5),
     pages=st.lists(places, max_size=5),
     first=places,
     length=st.integers(1, 100),
 )
-def test_the_pieces_are_the_text_and_the_mark_is_the_passage(
+def test_what_is_written_is_the_text_and_the_mark_is_the_passage(
     text: str, starts: list[int], pages: list[int], first: int, length: int
 ) -> None:
-    marked = parse_passage(text, str(first), str(first + length))
-    found = cut_runs(
-        text,
-        pages=[(number, start, start + 1) for number, start in enumerate(pages, 1)],
-        sections=[Heading(start, 1, "x") for start in sorted(starts)],
-        marked=marked,
-    )
-    assert "".join(piece.text for piece in found) == text
-    assert "".join(piece.text for group in group_runs(found) for piece in group) == text
-    expected = text[marked[0] : marked[1]] if marked else ""
-    assert "".join(piece.text for piece in found if piece.marked) == expected
-    assert sum(piece.is_first_marked for piece in found) == (1 if marked else 0)
+    passage = parse_passage(text, str(first), str(first + length))
+    sections = [Heading(start, 1, "x") for start in sorted(starts)]
+    numbered = [(number, start, start + 1) for number, start in enumerate(pages, 1)]
+
+    def lay_out(writer: HtmlWriter) -> None:
+        write_text(writer, numbered, sections)
+
+    for write in (write_code, lay_out):
+        writer = HtmlWriter(text, passage)
+        write(writer)
+        html = "".join(writer.parts)
+        assert text_of(html) == text
+        marks = re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
+        assert unescape("".join(marks)) == (text[passage[0] : passage[1]] if passage else "")
+        assert html.count('id="passage"') == bool(passage) == writer.has_marked
 
 
 @pytest.mark.parametrize(
-    ("start", "end"),
-    [(None, None), ("", ""), ("3", None), ("-1", "4"), ("4", "4"), ("9", "12"), ("x", "4"), ("1" * 99, "2" * 99)],
+    ("start", "end", "passage"),
+    [
+        *((start, end, None) for start, end in [(None, None), ("", ""), ("3", None), ("-1", "4"), ("4", "4")]),
+        *((start, end, None) for start, end in [("19", "22"), ("x", "4"), ("1" * 99, "2" * 99), ("1", "3")]),
+        ("5", "99", (5, 9)),
+        # It begins and ends with words.
+        ("1", "7", (4, 6)),
+    ],
 )
-def test_no_passage_for_places_that_name_none(start: str | None, end: str | None) -> None:
-    assert parse_passage("abcdefgh", start, end) is None
+def test_a_passage_is_named_by_two_places(start: str | None, end: str | None, passage: tuple[int, int] | None) -> None:
+    assert parse_passage("a\n\n bc de", start, end) == passage
 
 
-def test_a_passage_ends_with_the_text() -> None:
-    assert parse_passage("abcdefgh", "2", "99") == (2, 8)
+@pytest.mark.parametrize(
+    ("write", "line", "parts"),
+    [(write_text, "a line of text\n", 7), (write_text, "a text without an end ", 1), (write_code, "x = 1\n", 26)],
+)
+def test_long_text_comes_in_parts(write: Callable[[HtmlWriter], None], line: str, parts: int) -> None:
+    text = line * 5200
+    writer = HtmlWriter(text, (100, 120))
+    write(writer)
+    assert len(writer.parts) == parts
+    assert "".join(map(text_of, writer.parts)) == text
 
 
-def test_a_passage_begins_and_ends_with_words() -> None:
-    assert parse_passage("a\n\n b \nc", "1", "7") == (4, 5)
-    assert parse_passage("a\n\n b", "1", "4") is None
+def test_headings_and_pages_have_their_places() -> None:
+    text = "## Top\nwords\n\nMore\nlast"
+    writer = HtmlWriter(text, (0, 3))
+    write_text(writer, [(1, 0, 14), (2, 14, 23)], [Heading(0, 2, "Top"), Heading(14, 7, "More")], page_label="p {}")
+    assert writer.parts == [
+        '<div class="page-break" id="page-1">p 1</div><h3 class="heading level-2" id="section-0"><span class="syntax">'
+        '<mark id="passage">## </mark></span>Top</h3>\nwords\n\n',
+        '<div class="page-break" id="page-2">p 2</div><h6 class="heading level-7" id="section-14"><span class="syntax">'
+        "</span>More</h6>\nlast",
+    ]
 
 
-def test_long_text_comes_in_parts() -> None:
-    text = "a line of text\n" * 5000
-    groups = group_runs(cut_runs(text, marked=(100, 120)))
-    assert len(groups) > 3
-    assert "".join(piece.text for group in groups for piece in group) == text
+def test_lines_of_code_have_numbers_and_the_keyboard_stops_at_those_of_the_passage() -> None:
+    writer = HtmlWriter("a\nb\nc\nd\n", (2, 5))
+    write_code(writer, "Line {}")
+    lines = re.findall(
+        r'<span class="line"><a class="line-number" id="L(\d)" href="#L\d" data-line="\d" aria-label="Line \d"'
+        r"( tabindex=-1)?></a>",
+        writer.parts[0],
+    )
+    assert [(number, bool(skipped)) for number, skipped in lines] == [
+        ("1", True),
+        ("2", False),
+        ("3", False),
+        ("4", True),
+    ]
 
 
 def test_lines_of_a_paragraph_are_joined_at_the_same_offsets() -> None:
