@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
@@ -13,6 +14,7 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -197,6 +199,16 @@ def read_override(request: HttpRequest) -> str:
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""
 
 
+def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
+    """A link to the admin's page of a row, or to the list of a model, ``narrowed`` by filters."""
+    names = f"admin:{target._meta.app_label}_{target._meta.model_name}"
+    if isinstance(target, Model):
+        address = reverse(f"{names}_change", args=[target.pk])
+    else:
+        address = f"{reverse(f'{names}_changelist')}?{urlencode(narrowed)}"
+    return format_html('<a href="{}">{}</a>', address, target if label is None else label)
+
+
 def badge(status: str, label: object) -> SafeString:
     """A status in its colour, and in words for those who do not see colours."""
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
@@ -278,7 +290,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
                 return super().delete_view(request, object_id, extra_context)
         except DocumentRejected as error:
             self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:retrieval_document_change", args=[document.pk]))
+            return redirect("admin:retrieval_document_change", document.pk)
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:

@@ -9,17 +9,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, may_manage
+from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, may_manage
 from retrieval.admin.document_admin import documents_by_status, requeue_all
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
-from retrieval.admin.draft_admin import may_begin
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
@@ -102,7 +99,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             "draft_it_is_of": draft_of(obj),
             "open_draft": obj.drafts.open().first(),
             "is_guarded": documents_are_guarded(obj),
-            "may_begin": may_begin(request),
+            "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
             **upload_context(request.user, obj),
         }
@@ -118,8 +115,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         ]
         if others:
             label += f" ({', '.join(others)})"
-        address = reverse("admin:retrieval_document_changelist")
-        return format_html('<a href="{}?collection__id__exact={}">{}</a>', address, collection.pk, label)
+        return admin_link(Document, label, collection__id__exact=collection.pk)
 
     @admin.display(description=_("passages"))
     def passages(self, collection: Collection) -> int:

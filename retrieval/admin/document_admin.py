@@ -14,8 +14,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -23,9 +23,9 @@ from django.utils.formats import date_format, localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
-from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from retrieval.admin.base import (
     CollectionFilter,
@@ -33,6 +33,7 @@ from retrieval.admin.base import (
     GuardedDeletionAdmin,
     OpenRowsFilter,
     PageAdmin,
+    admin_link,
     badge,
 )
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, DocumentForm, UploadForm
@@ -41,7 +42,7 @@ from retrieval.documents.drafts.editing import changing, draft_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE
 from retrieval.documents.submission import Submission, submit_upload
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Collection, Document, DocumentText
+from retrieval.models import Chunk, Document, DocumentText
 from retrieval.sources.web_page import address_in, submit_page
 from retrieval.viewer.source_views import download
 
@@ -63,9 +64,8 @@ class DocumentFacts:
 
     @admin.display(description=_("passages"))
     def passages_link(self, document: Document) -> SafeString:
-        address = reverse("admin:retrieval_chunk_changelist")
         label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
-        return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
+        return admin_link(Chunk, label, document__id__exact=document.pk)
 
     @admin.display(description=_("recognised pages"))
     def recognised_pages(self, document: Document) -> SafeString | str:
@@ -111,33 +111,25 @@ class DocumentFacts:
 
     @admin.display(description=_("came in"))
     def came_in(self, document: Document) -> SafeString | str:
-        return _document_link(document.parent) if document.parent is not None else "-"
+        return admin_link(document.parent) if document.parent is not None else "-"
 
     @admin.display(description=_("holds"))
     def members(self, document: Document) -> SafeString | str:
         """The documents that came in it, each with its state."""
         found = document.members.order_by("source")
         items = format_html_join(
-            "", "<li>{} – {}</li>", ((_document_link(member), member.get_status_display()) for member in found)
+            "", "<li>{} – {}</li>", ((admin_link(member), member.get_status_display()) for member in found)
         )
         return format_html("<ul>{}</ul>", items) if items else "-"
 
     @admin.display(description=_("comes from"))
     def origin_link(self, document: Document) -> SafeString | str:
-        if document.origin is None:
-            return "-"
-        address = reverse("admin:retrieval_source_change", args=[document.origin_id])
-        return format_html('<a href="{}">{}</a>', address, document.origin)
+        return admin_link(document.origin) if document.origin is not None else "-"
 
     @admin.display(description=_("original"))
     def original(self, document: Document) -> SafeString:
         address = reverse("admin:retrieval_document_original", args=[document.pk])
         return format_html('<a href="{}">{}</a>', address, _t("Download"))
-
-
-def _document_link(document: Document) -> SafeString:
-    address = reverse("admin:retrieval_document_change", args=[document.pk])
-    return format_html('<a href="{}">{}</a>', address, document)
 
 
 def excerpt(text: str) -> str:
@@ -172,7 +164,10 @@ class UploadingAdmin(PageAdmin):
                 if is_asked_by_script:
                     return self._answer(outcomes)
                 self._tell(request, outcomes)
-                return HttpResponseRedirect(_where_they_are(request, form.cleaned_data["collection"]))
+                draft = draft_of(form.cleaned_data["collection"])
+                if draft is not None and request.user.has_perm("retrieval.view_draft"):
+                    return redirect("admin:retrieval_draft_change", draft.pk)
+                return redirect("admin:retrieval_document_changelist")
             if is_asked_by_script:
                 said = " ".join(str(error) for errors in form.errors.values() for error in errors)
                 return JsonResponse({"sentence": said}, status=400)
@@ -186,7 +181,7 @@ class UploadingAdmin(PageAdmin):
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
-        return self.render_page(request, "document/upload", gettext("Add documents"), context)
+        return self.render_page(request, "document/upload", _t("Add documents"), context)
 
     def _submit(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
         files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
@@ -195,14 +190,14 @@ class UploadingAdmin(PageAdmin):
         text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
         address = address_in(text)
         if text and not address:
-            name = title or gettext("Pasted text")
+            name = title or _t("Pasted text")
             files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
         outcomes = []
         seen: set[str] = set()
         for source, file in files:
             if source in seen:
-                said = gettext("%s was sent twice: give the files different names.") % source
-                outcomes.append(_Outcome(None, is_new=False, sentence=gettext("Not added: %s") % said))
+                said = _t("%s was sent twice: give the files different names.") % source
+                outcomes.append(_Outcome(None, is_new=False, sentence=_t("Not added: %s") % said))
                 continue
             seen.add(source)
             outcomes.append(self._submit_one(request, form, partial(submit_upload, upload=file, source=source)))
@@ -220,27 +215,24 @@ class UploadingAdmin(PageAdmin):
                 known=Document.objects.readable_by(request.user),
             )
         except DocumentRejected as error:
-            return _Outcome(None, is_new=False, sentence=gettext("Not added: %s") % error)
+            return _Outcome(None, is_new=False, sentence=_t("Not added: %s") % error)
         if not stored.changed:
-            return _Outcome(stored.document, is_new=False, sentence=gettext("It has not changed since it was read."))
+            return _Outcome(stored.document, is_new=False, sentence=_t("It has not changed since it was read."))
         submission.set_added_by(stored, request.user)
         self.log_addition(request, stored.document, [{"added": {}}])
         return _Outcome(stored.document, is_new=True, sentence="")
 
     def _answer(self, outcomes: list[_Outcome]) -> JsonResponse:
-        """One row for each file: the sentence about it, or its status, as the list of documents shows it."""
-        return JsonResponse(
+        """For each file the sentence about it, or its status, as the list of documents shows it."""
+        files = [
             {
-                "files": [
-                    {
-                        "added": outcome.document is not None,
-                        "sentence": outcome.sentence,
-                        "badge": self.state(outcome.document) if outcome.document else "",  # type: ignore[attr-defined]
-                    }
-                    for outcome in outcomes
-                ]
+                "added": outcome.document is not None,
+                "sentence": outcome.sentence,
+                "badge": self.state(outcome.document) if outcome.document else "",  # type: ignore[attr-defined]
             }
-        )
+            for outcome in outcomes
+        ]
+        return JsonResponse({"files": files})
 
     def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
@@ -259,14 +251,6 @@ class UploadingAdmin(PageAdmin):
             self.message_user(request, message % unchanged, messages.INFO)
 
 
-def _where_they_are(request: HttpRequest, collection: Collection) -> str:
-    """The page that shows what became of uploads: that of their draft, or the list of documents."""
-    draft = draft_of(collection)
-    if draft is not None and request.user.has_perm("retrieval.view_draft"):
-        return reverse("admin:retrieval_draft_change", args=[draft.pk])
-    return reverse("admin:retrieval_document_changelist")
-
-
 # What a page of the list can ask about at once.
 MOST_IDS = 500
 
@@ -281,17 +265,14 @@ class ReviewFilter(ConditionFilter):
     title = _("review")
     parameter_name = "review"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("due", _("due")), ("planned", _("planned")), ("none", _("no date"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    @property
+    def conditions(self) -> dict[str, tuple[Any, Q]]:  # type: ignore[override]  # they change by the day
         today = timezone.localdate()
-        chosen = {
-            "due": Q(review_on__lte=today),
-            "planned": Q(review_on__gt=today),
-            "none": Q(review_on=None),
-        }.get(self.value() or "")
-        return queryset if chosen is None else queryset.filter(chosen)
+        return {
+            "due": (_("due"), Q(review_on__lte=today)),
+            "planned": (_("planned"), Q(review_on__gt=today)),
+            "none": (_("no date"), Q(review_on=None)),
+        }
 
 
 @admin.register(Document)

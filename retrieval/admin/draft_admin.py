@@ -12,8 +12,8 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.functional import Promise
@@ -27,12 +27,11 @@ from retrieval import gates
 from retrieval.admin.base import CollectionFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, read_override
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
-from retrieval.gates import Objection, PublicationRefused
+from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
 
-# What the page of a draft shows.
-
+# Of each group of documents that the page of a draft shows.
 MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 _COLOURS = {
@@ -67,64 +66,10 @@ class Group:
         return self.number - len(self.named)
 
 
-@dataclass(frozen=True, slots=True)
-class DraftPage:
-    """``is_live`` says that a worker is at it. The gates are asked only about what could be published now."""
-
-    state: SafeString
-    is_live: bool
-    groups: list[Group]
-    failed: Group | None = None
-    unread: int = 0
-    objections: tuple[Objection, ...] = ()
-    may_be_published: bool = False
-
-
-def draft_page(draft: Draft) -> DraftPage:
-    state = render_badge(draft)
-    if not draft.is_open or draft.status == Draft.Status.COPYING:
-        return DraftPage(state, draft.status == Draft.Status.COPYING, list_groups(draft))
-    failed = Document.objects.filter(collection=draft.working_copy_id, status=Document.Status.FAILED).order_by("source")
-    unread = Document.objects.filter(collection=draft.working_copy_id, status__in=_UNREAD).count()
-    groups = list_groups(draft)
-    may_be_published = draft.status == Draft.Status.OPEN and bool(groups) and not unread
-    return DraftPage(
-        state,
-        is_live=draft.status == Draft.Status.PUBLISHING or unread > 0,
-        groups=groups,
-        failed=_name_failed(failed),
-        unread=unread,
-        objections=gates.objections_to_draft(draft) if may_be_published else (),
-        may_be_published=may_be_published,
-    )
-
-
-def render_badge(draft: Draft) -> SafeString:
-    """The status and, while documents are copied, how far that is."""
-    label: str = draft.get_status_display()
-    if draft.status == Draft.Status.COPYING:
-        total = Document.objects.filter(collection=draft.collection_id).count()
-        label = format_html(
-            '{} <progress max="{}" value="{}" aria-hidden="true"></progress> {}',
-            label,
-            max(total, 1),
-            draft.copied,
-            _t("%(copied)d of %(total)d") % {"copied": draft.copied, "total": total},
-        )
-    return badge(_COLOURS[Draft.Status(draft.status)], label)
-
-
-def find_changes(draft: Draft) -> Changes:
-    """What the draft changes or, once it is published, has changed; nothing while it is copied or is discarded."""
-    if draft.status in (Draft.Status.OPEN, Draft.Status.PUBLISHING):
-        return changes_of(draft)
-    return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
-
-
-def list_groups(draft: Draft) -> list[Group]:
+def _list_groups(draft: Draft) -> list[Group]:
     """Of added, changed and removed documents, those groups that are not empty."""
-    changes = find_changes(draft)
     is_published = draft.status == Draft.Status.PUBLISHED
+    changes = _stored_changes(draft) if is_published else changes_of(draft)
     there = draft.collection_id if is_published else draft.working_copy_id
     groups = [
         _name_documents("added", _("Added"), changes.added, there),
@@ -134,34 +79,27 @@ def list_groups(draft: Draft) -> list[Group]:
     return [group for group in groups if group.number]
 
 
-def summarise(changes: Changes) -> str:
-    """How many documents are added, changed and removed, in words; a dash when none is."""
-    counts = [
-        _t("%d added") % len(changes.added) if changes.added else "",
-        _t("%d changed") % len(changes.changed) if changes.changed else "",
-        _t("%d removed") % len(changes.removed) if changes.removed else "",
-    ]
-    return ", ".join(filter(None, counts)) or "–"
+def _stored_changes(draft: Draft) -> Changes:
+    """What the draft has changed; nothing before it is published."""
+    return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
 def _name_documents(key: str, label: str | Promise, sources: Sequence[str], collection_id: int | None) -> Group:
     first = sources[:MOST_NAMED]
-    found = Document.objects.filter(collection=collection_id, source__in=first) if collection_id else []
-    documents = {document.source: document for document in found}
-    return Group(key, label, len(sources), [_name_document(source, documents.get(source)) for source in first])
-
-
-def _name_failed(documents: QuerySet[Document]) -> Group | None:
-    named = [_name_document(document.source, document) for document in documents[:MOST_NAMED]]
-    return Group("failed", _("Could not be read"), documents.count(), named) if named else None
+    documents = Document.objects.filter(collection=collection_id, source__in=first) if collection_id else ()
+    found = {document.source: document for document in documents}
+    return Group(key, label, len(sources), [_name_document(source, found.get(source)) for source in first])
 
 
 def _name_document(source: str, document: Document | None) -> NamedDocument:
     if document is None:
         return NamedDocument(source, "")
     is_ready = document.status == Document.Status.READY
-    state = "" if is_ready else badge(document.status, document.get_status_display())
-    return NamedDocument(source, reverse("admin:retrieval_document_change", args=[document.pk]), state)
+    return NamedDocument(
+        source,
+        reverse("admin:retrieval_document_change", args=[document.pk]),
+        "" if is_ready else badge(document.status, document.get_status_display()),
+    )
 
 
 @admin.register(Draft)
@@ -182,11 +120,19 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, draft: Draft) -> SafeString:
-        return render_badge(draft)
+        return badge(_COLOURS[Draft.Status(draft.status)], draft.get_status_display())
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        return summarise(find_changes(draft))
+        """How many documents a published draft has changed. Those of an open one are on its page: to find them reads
+        two collections."""
+        changes = _stored_changes(draft)
+        counts = [
+            _t("%d added") % len(changes.added) if changes.added else "",
+            _t("%d changed") % len(changes.changed) if changes.changed else "",
+            _t("%d removed") % len(changes.removed) if changes.removed else "",
+        ]
+        return ", ".join(filter(None, counts)) or "–"
 
     @admin.display(description=_("begun"), ordering="created_at")
     def begun(self, draft: Draft) -> str:
@@ -197,11 +143,34 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return _describe_event(draft.published_at, draft.published_by)
 
     def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, Any]:
+        state = self.state(obj)
+        groups = [] if obj.status == Draft.Status.COPYING else _list_groups(obj)
+        copied = Document.objects.filter(collection=obj.working_copy_id if obj.is_open else None)
+        unread = copied.filter(status__in=_UNREAD).count()
+        if obj.status == Draft.Status.COPYING:
+            total = Document.objects.filter(collection=obj.collection_id).count()
+            state = format_html(
+                '{} <progress max="{}" value="{}" aria-hidden="true"></progress> {}',
+                state,
+                max(total, 1),
+                obj.copied,
+                _t("%(copied)d of %(total)d") % {"copied": obj.copied, "total": total},
+            )
+        failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
+        # The gates are asked only about what could be published now.
+        may_be_published = obj.status == Draft.Status.OPEN and bool(groups) and not unread
         return {
             "title": str(obj),
             "subtitle": None,
             "draft": obj,
-            "page": draft_page(obj),
+            "state": state,
+            # A worker is at it.
+            "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
+            "groups": groups,
+            "failed": _name_documents("failed", _("Could not be read"), list(failed), obj.working_copy_id),
+            "unread": unread,
+            "objections": gates.objections_to_draft(obj) if may_be_published else (),
+            "may_be_published": may_be_published,
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
         }
@@ -223,12 +192,12 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             draft = lifecycle.begin(collection, request.user)
         except DraftRefused as error:
             self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
+            return redirect("admin:retrieval_collection_change", collection.pk)
         self.log_addition(request, draft, [{"added": {}}])
         self.message_user(request, _t("Started: %s. Its documents are being copied.") % draft, messages.SUCCESS)
         if self.has_view_permission(request):
-            return _redirect_to_page(draft)
-        return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
+            return redirect("admin:retrieval_draft_change", draft.pk)
+        return redirect("admin:retrieval_collection_change", collection.pk)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._draft(request, pk)
@@ -252,7 +221,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 message = _t("Published against objections, because: %s") % draft.override
             self.log_change(request, draft, message)
             self.message_user(request, _t("Being published: %s.") % draft, messages.SUCCESS)
-        return _redirect_to_page(draft)
+        return redirect("admin:retrieval_draft_change", draft.pk)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._draft(request, pk)
@@ -263,7 +232,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         else:
             self.log_change(request, draft, _t("Discarded."))
             self.message_user(request, _t("Discarded: %s.") % draft, messages.SUCCESS)
-        return _redirect_to_page(draft)
+        return redirect("admin:retrieval_draft_change", draft.pk)
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
@@ -274,16 +243,8 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return get_object_or_404(drafts, pk=pk)
 
 
-def may_begin(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.add_draft")
-
-
 def _describe_event(moment: datetime | None, user: AbstractBaseUser | None) -> str:
     if moment is None:
         return "–"
     message = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
     return f"{message}, {user}" if user is not None else message
-
-
-def _redirect_to_page(draft: Draft) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:retrieval_draft_change", args=[draft.pk]))

@@ -11,8 +11,8 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
@@ -217,10 +217,10 @@ class SearchProfileAdmin(PageAdmin):
     def response_add(
         self, request: HttpRequest, obj: SearchProfile, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return _to_profile(obj)
+        return redirect("admin:retrieval_searchprofile_change", obj.pk)
 
     def response_change(self, request: HttpRequest, obj: SearchProfile) -> HttpResponse:
-        return _to_profile(obj)
+        return redirect("admin:retrieval_searchprofile_change", obj.pk)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -337,15 +337,11 @@ def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
     return found.select_related("version__profile", "published_by")
 
 
-def _to_profile(profile: SearchProfile) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:retrieval_searchprofile_change", args=[profile.pk]))
-
-
-def _back(request: HttpRequest, profile: SearchProfile | None) -> HttpResponseRedirect:
+def _back(request: HttpRequest, profile: SearchProfile | None) -> HttpResponse:
     """To where the button was, if that is a page of this site."""
     address = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
-        return HttpResponseRedirect(address)
+        return redirect(address)
     if profile is None:
-        return HttpResponseRedirect(reverse("admin:retrieval_searchprofile_changelist"))
-    return _to_profile(profile)
+        return redirect("admin:retrieval_searchprofile_changelist")
+    return redirect("admin:retrieval_searchprofile_change", profile.pk)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.template.loader import render_to_string
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as _l
 
 from retrieval.models import SearchProfile
 from retrieval.profile_settings import (
+    CLASS_WEIGHTS,
     LARGEST_WEIGHT,
     NO_RERANKER,
     SECTIONS,
@@ -28,179 +27,103 @@ from retrieval.profile_settings import (
     ProfileSettings,
     changes,
 )
-from retrieval.search.profile_comparison import RETRIEVER_NAMES
 from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeights, SearchMethod
 
-# Form fields for the settings of a search profile.
-
-# Rows for new boosts below those there are.
-EMPTY_ROWS = 3
-
-CLASS_NAMES = {
-    QueryClass.CONCEPTUAL: _("conceptual"),
-    QueryClass.CODE: _("code"),
-    QueryClass.TROUBLESHOOTING: _("troubleshooting"),
-    QueryClass.COMPARISON: _("comparison"),
-    QueryClass.DEFAULT: _("any other"),
-}
+# Weights and boosts are typed as text, in the form in which differences between versions show them.
 
 
-class SiteTemplateMixin:
-    """Renders a widget from the site's own templates, where forms look in those of the apps only."""
+class NotationField(forms.CharField):
+    """A setting whose value ``read`` makes of a text, and ``write`` a text of it."""
 
-    def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
-        return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a rendered template)
+    def __init__(self, read: Callable[[str], Any], write: Callable[[Any], str], example: str, **kwargs: Any) -> None:
+        self.read, self.write = read, write
+        attrs = {"rows": example.count("\n") + 1, "cols": 60, "placeholder": example}
+        super().__init__(required=False, widget=forms.Textarea(attrs=attrs), **kwargs)
 
+    def prepare_value(self, value: Any) -> str:
+        return value if isinstance(value, str) else self.write(value)
 
-def _weight_input() -> forms.NumberInput:
-    return forms.NumberInput(attrs={"step": "any", "min": 0, "max": LARGEST_WEIGHT})
-
-
-def _weight_field() -> forms.FloatField:
-    return forms.FloatField(min_value=0, max_value=LARGEST_WEIGHT, required=False)
-
-
-class WeightsWidget(SiteTemplateMixin, forms.MultiWidget):
-    template_name = "admin/retrieval/searchprofile/_weights.html"
-
-    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__({retriever.value: _weight_input() for retriever in RETRIEVER_NAMES}, attrs)
-
-    def decompress(self, value: RetrieverWeights | None) -> list[float | None]:
-        return [None, None] if value is None else [value.of(retriever) for retriever in RETRIEVER_NAMES]
-
-    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        context = super().get_context(name, value, attrs)
-        context["inputs"] = list(zip(RETRIEVER_NAMES.values(), context["widget"]["subwidgets"], strict=True))
-        return context
-
-
-class WeightsField(forms.MultiValueField):
-    """:class:`RetrieverWeights`, or None when both are left empty."""
-
-    widget = WeightsWidget
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            [_weight_field() for _retriever in RETRIEVER_NAMES], required=False, require_all_fields=False, **kwargs
-        )
-
-    def compress(self, data_list: list[float | None]) -> RetrieverWeights | None:
-        return None if all(number is None for number in data_list) else _weights(data_list)
-
-
-class ClassWeightsWidget(SiteTemplateMixin, forms.MultiWidget):
-    """A table: a row for each class of questions, a column for each retriever."""
-
-    template_name = "admin/retrieval/searchprofile/_class_weights.html"
-
-    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        names = [
-            f"{query_class.value}_{retriever.value}" for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES
-        ]
-        super().__init__({name: _weight_input() for name in names}, attrs)
-
-    def decompress(self, value: Mapping[QueryClass, RetrieverWeights] | None) -> list[float | None]:
-        if value is None:
-            return [None] * len(self.widgets)
-        return [value[query_class].of(retriever) for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES]
-
-    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        context = super().get_context(name, value, attrs)
-        inputs = iter(context["widget"]["subwidgets"])
-        context["retrievers"] = list(RETRIEVER_NAMES.values())
-        context["rows"] = [
-            (label, [(label_of_retriever, next(inputs)) for label_of_retriever in RETRIEVER_NAMES.values()])
-            for label in CLASS_NAMES.values()
-        ]
-        return context
-
-
-class ClassWeightsField(forms.MultiValueField):
-    """Weights for every class of questions."""
-
-    widget = ClassWeightsWidget
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            [_weight_field() for _class in CLASS_NAMES for _retriever in RETRIEVER_NAMES],
-            require_all_fields=False,
-            **kwargs,
-        )
-
-    def compress(self, data_list: list[float | None]) -> dict[QueryClass, RetrieverWeights]:
-        weights, errors = {}, []
-        for place, (query_class, label) in enumerate(CLASS_NAMES.items()):
-            try:
-                weights[query_class] = _weights(data_list[len(RETRIEVER_NAMES) * place :][: len(RETRIEVER_NAMES)])
-            except ValidationError as error:
-                errors += [f"{label}: {message}" for message in error.messages]
-        if errors:
-            raise ValidationError(errors)
-        return weights
-
-
-def _weights(numbers: Sequence[float | None]) -> RetrieverWeights:
-    by_retriever = dict(zip(RETRIEVER_NAMES, numbers, strict=True))
-    vector, lexical = by_retriever[Retriever.VECTOR], by_retriever[Retriever.LEXICAL]
-    if vector is None or lexical is None:
-        raise ValidationError(_t("Give a weight for both retrievers; 0 leaves a retriever out."))
-    if vector + lexical == 0:
-        raise ValidationError(_t("One of the two weights must be more than 0."))
-    return RetrieverWeights(vector=vector, lexical=lexical)
-
-
-class BoostsWidget(SiteTemplateMixin, forms.Widget):
-    """Rows of key, value and weight, with empty ones to fill in."""
-
-    template_name = "admin/retrieval/searchprofile/_boosts.html"
-    parts = ("key", "value", "weight")
-    use_fieldset = True
-
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[tuple[str, ...]]:
-        columns = [data.getlist(f"{name}_{part}") if hasattr(data, "getlist") else [] for part in self.parts]
-        return [row for row in zip(*columns, strict=False) if any(cell.strip() for cell in row)]
-
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return f"{name}_key" not in data
-
-    def id_for_label(self, id_: str | None) -> str:
-        return ""
-
-    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        context = super().get_context(name, None, attrs)
-        rows = [_as_row(boost) if isinstance(boost, MetadataBoost) else boost for boost in value or ()]
-        context["rows"] = [*rows, *[("", "", "")] * EMPTY_ROWS]
-        return context
-
-
-class BoostsField(forms.Field):
-    """Metadata boosts. A value that reads as a number, true or false is one; in quotation marks it is text."""
-
-    widget = BoostsWidget
-
-    def clean(self, value: Any) -> tuple[MetadataBoost, ...]:
-        boosts, errors = [], []
-        for number, row in enumerate(value or (), start=1):
-            try:
-                boosts.append(_boost(*row))
-            except ValidationError as error:
-                errors += [_t("Row %(number)d: %(error)s") % {"number": number, "error": e} for e in error.messages]
-        if errors:
-            raise ValidationError(errors)
-        return tuple(boosts)
+    def clean(self, value: Any) -> Any:
+        return self.read(super().clean(value))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return [_as_row(boost) for boost in initial or ()] != list(data or ())
+        return self.write(initial).split() != (data or "").split()
 
 
-def _boost(key: str, value: str, weight: str) -> MetadataBoost:
-    key = forms.CharField(max_length=200, label=_t("key")).clean(key)
-    value = forms.CharField(max_length=500).clean(value)
-    number = forms.FloatField(min_value=-10, max_value=10).clean(weight)
-    if number == 0:
-        raise ValidationError(_t("A weight of 0 changes nothing."))
-    return MetadataBoost(key=key, value=_scalar(value), weight=number)
+def read_weights(text: str) -> RetrieverWeights | None:
+    """Raises: ValidationError unless the text is empty or has both weights."""
+    if not text:
+        return None
+    numbers = dict(part.split(maxsplit=1) for part in text.split(",") if len(part.split()) > 1)
+    if set(numbers) != set(Retriever):
+        raise ValidationError(_t("Give both weights: vector 0.6, lexical 0.4. A weight of 0 leaves a retriever out."))
+    field = forms.FloatField(min_value=0, max_value=LARGEST_WEIGHT)
+    weights = {str(name): field.clean(number) for name, number in numbers.items()}
+    if not any(weights.values()):
+        raise ValidationError(_t("One of the two weights must be more than 0."))
+    return RetrieverWeights(**weights)
+
+
+def write_weights(weights: RetrieverWeights | None) -> str:
+    return f"vector {_in_full(weights.vector)}, lexical {_in_full(weights.lexical)}" if weights is not None else ""
+
+
+def read_class_weights(text: str) -> dict[QueryClass, RetrieverWeights]:
+    """A class, a colon and its weights in each line. Raises: ValidationError."""
+
+    def read(line: str) -> tuple[QueryClass, RetrieverWeights]:
+        name, _colon, weights = line.partition(":")
+        if name.strip() not in set(QueryClass):
+            raise ValidationError(_t("There is no class of questions %s.") % name)
+        return QueryClass(name.strip()), read_weights(weights.strip() or "-")  # type: ignore[return-value]
+
+    return dict(_read_lines(text, read))
+
+
+def write_class_weights(weights: Mapping[QueryClass, RetrieverWeights]) -> str:
+    return "\n".join(f"{query_class}: {write_weights(weights[query_class])}" for query_class in QueryClass)
+
+
+def read_boosts(text: str) -> tuple[MetadataBoost, ...]:
+    """A key, an equals sign, a value and a weight in each line. A value that reads as a number, true or false is one;
+    in quotation marks it is text. Raises: ValidationError."""
+
+    def read(line: str) -> MetadataBoost:
+        key, _equals, rest = (part.strip() for part in line.partition("="))
+        value, _blank, weight = rest.rpartition(" ")
+        if not key or not value:
+            raise ValidationError(_t("Write a key, a value and a weight: department = sales 0.5."))
+        number = forms.FloatField(min_value=-10, max_value=10).clean(weight)
+        if number == 0:
+            raise ValidationError(_t("A weight of 0 changes nothing."))
+        key = forms.CharField(max_length=200).clean(key)
+        return MetadataBoost(key=key, value=_scalar(forms.CharField(max_length=500).clean(value)), weight=number)
+
+    return tuple(_read_lines(text, read))
+
+
+def write_boosts(boosts: Sequence[MetadataBoost]) -> str:
+    def write(value: Any) -> str:
+        is_plain = isinstance(value, str) and _scalar(value) == value
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+    return "\n".join(f"{boost.key} = {write(boost.value)} {_in_full(boost.weight)}" for boost in boosts)
+
+
+def _read_lines(text: str, read: Callable[[str], Any]) -> list[Any]:
+    found, errors = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            found += [read(line.strip())] if line.strip() else []
+        except ValidationError as error:
+            errors += [_t("Line %(number)d: %(error)s") % {"number": number, "error": e} for e in error.messages]
+    if errors:
+        raise ValidationError(errors)
+    return found
+
+
+def _in_full(number: float) -> str:
+    return repr(float(number)).removesuffix(".0")
 
 
 def _scalar(text: str) -> str | int | float | bool:
@@ -211,13 +134,6 @@ def _scalar(text: str) -> str | int | float | bool:
     if isinstance(value, float) and not math.isfinite(value):
         return text
     return value if isinstance(value, (str, int, float)) else text
-
-
-def _as_row(boost: MetadataBoost) -> tuple[str, str, str]:
-    text = boost.value if isinstance(boost.value, str) else json.dumps(boost.value)
-    if isinstance(boost.value, str) and _scalar(text) != text:
-        text = json.dumps(boost.value, ensure_ascii=False)
-    return boost.key, text, f"{boost.weight:g}"
 
 
 def setting_field(name: str) -> forms.Field:
@@ -237,10 +153,12 @@ def setting_field(name: str) -> forms.Field:
         case "SearchMethod" | "str":
             return forms.ChoiceField(**options)
         case "RetrieverWeights":
-            return WeightsField(**options)
+            return NotationField(read_weights, write_weights, "vector 0.6, lexical 0.4", **options)
         case "Mapping[QueryClass, RetrieverWeights]":
-            return ClassWeightsField(**options)
-    return BoostsField(required=False, **options)
+            return NotationField(read_class_weights, write_class_weights, write_class_weights(CLASS_WEIGHTS), **options)
+    return NotationField(
+        read_boosts, write_boosts, "department = sales 0.5\nyear = 2025 1\ncurrent = true -1", **options
+    )
 
 
 METHOD_NAMES = {

@@ -10,22 +10,21 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, reverse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern
 from django.utils.formats import date_format
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CollectionFilter, CuratedAdmin, PageAdmin, badge
+from retrieval.admin.base import CollectionFilter, CuratedAdmin, PageAdmin, admin_link, badge
 from retrieval.admin.document_forms import MetadataField
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Source
+from retrieval.models import Document, Source
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights import source_collections
 from retrieval.search.metadata_filters import validated_metadata
@@ -162,9 +161,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("documents"))
     def documents(self, source: Source) -> SafeString:
-        address = reverse("admin:retrieval_document_changelist")
-        number = source.own_documents.count()
-        return format_html('<a href="{}?origin__id__exact={}">{}</a>', address, source.pk, number)
+        return admin_link(Document, source.own_documents.count(), origin__id__exact=source.pk)
 
     # One source -----------------------------------------------------------------------------------------------------
 
@@ -239,12 +236,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             removed = sync_runs.delete(source, with_documents=with_documents)
         except DocumentRejected as error:
             self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:retrieval_source_change", args=[source.pk]))
+            return redirect("admin:retrieval_source_change", source.pk)
         message = ngettext(
             "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
         )
         self.message_user(request, message % {"name": name, "n": removed}, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:retrieval_source_changelist"))
+        return redirect("admin:retrieval_source_changelist")
 
     # Buttons --------------------------------------------------------------------------------------------------------
 
@@ -264,4 +261,4 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             self.message_user(request, str(error), messages.ERROR)
         else:
             self.message_user(request, message % source, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:retrieval_source_change", args=[source.pk]))
+        return redirect("admin:retrieval_source_change", source.pk)

@@ -133,6 +133,17 @@ def test_a_draft_is_begun_on_the_page_of_its_collection(admin: Client, library: 
     assert Draft.objects.count() == 1
 
 
+def test_the_list_asks_nothing_of_each_draft(
+    admin: Client, changed: Draft, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    others = [Collection.objects.create(slug=f"other-{number}", name="Other") for number in range(12)]
+    copies = [Collection.objects.create(slug=f"copy-{number}", name="Copy") for number in range(12)]
+    for other, copy, status in zip(others, copies, ("open", "copying", "publishing") * 4, strict=True):
+        Draft.objects.create(collection=other, working_copy=copy, status=status)
+    with django_assert_max_num_queries(12):
+        assert html_of(admin.get(DRAFTS)).count("ragsite-status-") == 13
+
+
 def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin: Client, draft: Draft) -> None:
     assert admin.get(f"{DRAFTS}add/").status_code == 403
     assert admin.post(page_of(draft), {"status": "published"}).status_code == 403
@@ -190,7 +201,7 @@ def test_the_page_names_what_the_draft_changes(admin: Client, library: Collectio
     copy = copy_of(changed)
     response = admin.get(page_of(changed))
     html = html_of(response)
-    groups = {group.key: group for group in response.context["page"].groups}
+    groups = {group.key: group for group in response.context["groups"]}
     assert {key: [one.source for one in group.named] for key, group in groups.items()} == {
         "added": ["<b>new</b>.md"],
         "changed": ["pump.md"],
@@ -247,7 +258,7 @@ def test_a_published_draft_keeps_its_record(
         assert action(changed, name) not in html
     assert page_of(library.documents.get(source="<b>new</b>.md")) in html
     assert page_of(library.documents.get(source="pump.md")) in html
-    [removed] = [group for group in response.context["page"].groups if group.key == "removed"]
+    [removed] = [group for group in response.context["groups"] if group.key == "removed"]
     assert [(one.source, one.address) for one in removed.named] == [("valve.md", "")]
     assert "1 added, 1 changed, 1 removed" in html_of(admin.get(DRAFTS))
     assert "published" in messages(admin.post(action(changed, "publish"), follow=True))[0]
