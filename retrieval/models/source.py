@@ -20,8 +20,7 @@ STALE_MINUTES = 60
 class Source(models.Model):
     """A place from which documents of a collection come by themselves; ``retrieval.sources`` says how.
 
-    ``options`` are those of its kind. ``secret`` is their secret part, encrypted. ``cursor`` is what the kind remembers
-    of the last complete listing.
+    ``options`` are those of its kind. ``secret`` is their secret part, encrypted.
     """
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="sources", verbose_name=_("collection"))
@@ -43,7 +42,6 @@ class Source(models.Model):
     )
     is_paused = models.BooleanField(_("paused"), default=False)
     next_run_at = models.DateTimeField(_("next run"), null=True, blank=True)
-    cursor = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
 
     class Meta:

@@ -25,7 +25,7 @@ from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
 from retrieval.infrastructure import deadline
-from retrieval.models import Source, SourceItem, SourceRun
+from retrieval.models import SourceItem, SourceRun
 from retrieval.models.source import hash_key
 from retrieval.sources.options import current_metadata, is_wanted
 from retrieval.sources.protocol import (
@@ -35,7 +35,6 @@ from retrieval.sources.protocol import (
     ItemFailed,
     ItemGone,
     ItemRejected,
-    ListingUnchanged,
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
@@ -197,7 +196,7 @@ class TimeIsUp(RetrievalError):
 
 
 class Comparison:
-    """What one attempt at a run does. ``is_whole`` says that all that was read before is still there."""
+    """What one attempt at a run does."""
 
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
@@ -214,23 +213,15 @@ class Comparison:
         self._silent = 0
         self._has_read = False
         self._flushed_at = time.monotonic()
-        self.is_whole = all(self._has_all(item) or item.is_rejected for item in self._items.values())
 
     def work(self, connector: Connector) -> None:
         """Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
-        try:
-            listed = self._list(connector)
-        except ListingUnchanged:
-            for key, item in self._items.items():
-                self._present.add(key)
-                self._keep(item)
-        else:
-            self._walk(connector, listed)
+        self._walk(connector, self._list(connector))
         self._flush()
         if connector.lists_everything:
             gone = [item for key, item in self._items.items() if key not in self._present]
             remove_gone(self._run, self._tally, gone, self._documents, self._total_before)
-        self._finish(connector)
+        self._finish()
 
     # What is there --------------------------------------------------------------------------------------------------
 
@@ -402,14 +393,9 @@ class Comparison:
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    def _finish(self, connector: Connector) -> None:
+    def _finish(self) -> None:
         with transaction.atomic():
             self._run.lock()
-            if self._is_real:
-                # What another attempt may read is looked for again, whatever a listing says.
-                missing = self._source.items.filter(outcome=Outcome.FAILED, is_rejected=False)
-                cursor = {} if missing.exists() else connector.cursor
-                Source.objects.filter(pk=self._source.pk).update(cursor=cursor)
             self._run.write(
                 kept_back=self._tally.held,
                 removed=self._tally.removed,

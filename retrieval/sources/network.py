@@ -221,8 +221,8 @@ class Client:
 class HttpConnector(Connector):
     """A source that is asked over HTTP, with one client while it is read."""
 
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
         self._address = self._read_address()
         self._client = self._open()
 

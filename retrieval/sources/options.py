@@ -95,8 +95,7 @@ def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str,
 
 
 def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) -> None:
-    """Put options that were read on the source; a secret that is left empty stays. What is known of other options is
-    forgotten."""
+    """Put options that were read on the source; a secret that is left empty stays."""
     names = {name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
@@ -107,10 +106,7 @@ def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) 
             # The key that opened them is gone: what was typed takes their place.
             kept = {}
         source.secret = encrypt(PURPOSE, json.dumps({**kept, **given}))
-        source.cursor = {}
-    public = {name: value for name, value in options.items() if name not in names}
-    if public != source.options:
-        source.options, source.cursor = public, {}
+    source.options = {name: value for name, value in options.items() if name not in names}
 
 
 def all_options(source: Source) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Self
+from urllib.parse import quote
 
 from django import forms
 from django.utils.functional import Promise
@@ -82,23 +83,17 @@ class Unchanged:
 UNCHANGED = Unchanged()
 
 
-class ListingUnchanged(RetrievalError):
-    """Nothing has changed since the last complete listing."""
-
-
 class Connector:
     """A source that is being read; used in a `with`, and by one thread.
 
-    ``options`` are those of its kind, secrets included; ``cursor`` is what was remembered of the last complete run, and
-    becomes, during the listing, what is to be remembered of this one. ``number`` is that of the source.
+    ``options`` are those of its kind, secrets included. ``number`` is that of the source.
     """
 
     # What is not listed is gone; else (a feed) it is only too old to be listed.
     lists_everything = True
 
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
         self.options = options
-        self.cursor = cursor
         self.number = number
 
     def __enter__(self) -> Self:
@@ -108,8 +103,13 @@ class Connector:
         """Give back what was opened."""
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """What there is. Raises: SourceRefused, SourceUnavailable; ListingUnchanged before the first item."""
+        """What there is. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
+
+    def address_of(self, name: str) -> str:
+        """Where readers find the file; empty where the options do not say."""
+        base = self.options.get("base_url") or ""
+        return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
         """What the item holds; UNCHANGED only if ``validators``, those of the last time, are not empty.

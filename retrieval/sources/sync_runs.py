@@ -92,10 +92,8 @@ def _attempt(run: SourceRun) -> None:
         raise SourceRefused(_t("This site knows no sources of the kind %s.") % source.kind)
     if reason := reason_not_to_change(source.collection):
         raise SourceRefused(reason)
-    comparison = Comparison(run)
-    cursor = dict(source.cursor) if comparison.is_whole else {}
-    with kind.connector(all_options(source), cursor, source.pk) as connector:
-        comparison.work(connector)
+    with kind.connector(all_options(source), source.pk) as connector:
+        Comparison(run).work(connector)
 
 
 class RunRefused(RetrievalError):

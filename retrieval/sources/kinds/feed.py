@@ -17,7 +17,6 @@ from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
     ItemGone,
-    ListingUnchanged,
     RemoteItem,
     SourceKind,
     SourceRefused,
@@ -39,23 +38,20 @@ class FeedConnector(HttpConnector):
     # Feeds hold what is new. What is not in them any more is not gone.
     lists_everything = False
 
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
         self._entries: dict[str, Fetched] = {}
 
     def list_items(self) -> Iterator[RemoteItem]:
         import feedparser
 
-        response = self._client.get(self.options["url"], headers=self.cursor.get("validators", {}))
+        response = self._client.get(self.options["url"])
         check_listing(response)
-        if response.is_unchanged:
-            raise ListingUnchanged
         feed = feedparser.parse(
             response.body, response_headers={"content-type": response.headers.get("content-type", "")}
         )
         if not feed.get("version"):
             raise SourceRefused(_t("%s is no RSS or Atom feed.") % self.options["url"])
-        self.cursor["validators"] = response.validators
         for entry in feed.entries:
             link = join(response.url, entry.get("link") or "") if entry.get("link") else ""
             key = entry.get("id") or link

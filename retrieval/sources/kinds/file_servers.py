@@ -111,7 +111,7 @@ class S3Connector(HttpConnector):
         return f"{self.options['endpoint'].rstrip('/')}/{self.options['bucket']}"
 
     def list_items(self) -> Iterator[RemoteItem]:
-        prefix, base = self.options.get("key_prefix") or "", (self.options.get("base_url") or "").rstrip("/")
+        prefix = self.options.get("key_prefix") or ""
         query = {"list-type": "2", "prefix": prefix}
         seen = set[str]()
         while True:
@@ -124,8 +124,8 @@ class S3Connector(HttpConnector):
             keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
             for key, entry in keys_and_entries:
                 if not key.endswith("/"):
-                    url = f"{base}/{quote(key)}" if base else ""
-                    yield RemoteItem(key, key.removeprefix(prefix).lstrip("/") or key, text_of(entry, "ETag"), url=url)
+                    name = key.removeprefix(prefix).lstrip("/") or key
+                    yield RemoteItem(key, name, text_of(entry, "ETag"), self.address_of(key))
             if text_of(page, "IsTruncated") != "true":
                 return
             check_progress(seen, [key for key, _entry in keys_and_entries])

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from django import forms
 from django.conf import settings
@@ -28,7 +27,6 @@ from retrieval.sources.protocol import (
     ItemFailed,
     ItemGone,
     ItemRejected,
-    ListingUnchanged,
     RemoteItem,
     SourceKind,
     SourceRefused,
@@ -76,13 +74,11 @@ class FolderConnector(Connector):
         root = allowed_folder(self.options["path"])
         if not root.is_dir():
             raise SourceUnavailable(_t("There is no folder %s.") % root)
-        base = self.options.get("base_url") or ""
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
             # What the file system has as a name may be no text; `fetch` says so.
             name = name.encode("utf-8", "backslashreplace").decode()
-            url = f"{base.rstrip('/')}/{quote(name)}" if base else ""
-            yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", url)
+            yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", self.address_of(name))
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         root = allowed_folder(self.options["path"])
@@ -168,8 +164,8 @@ class GitOptions(Options, Account):
 
 
 class GitConnector(Connector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
         self._repository: Any = None
         self._is_remote = "://" in options["repository"]
 
@@ -187,15 +183,11 @@ class GitConnector(Connector):
             raise SourceRefused(_t("%s is no Git repository.") % self.options["repository"]) from error
         except (GitProtocolError, OSError) as error:
             raise SourceUnavailable(str(error) or type(error).__name__) from error
-        if self.cursor.get("commit") == commit.decode():
-            raise ListingUnchanged
-        self.cursor["commit"] = commit.decode()
-        base = (self.options.get("base_url") or "").rstrip("/")
         tree = self._repository[commit].tree
         for entry in iter_tree_contents(self._repository.object_store, tree):
             if stat.S_ISREG(entry.mode):
                 name = entry.path.decode("utf-8", "backslashreplace")
-                yield RemoteItem(name, name, entry.sha.decode(), f"{base}/{quote(name)}" if base else "")
+                yield RemoteItem(name, name, entry.sha.decode(), self.address_of(name))
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         try:

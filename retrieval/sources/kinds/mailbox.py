@@ -68,8 +68,8 @@ class _Connection(imaplib.IMAP4):
 
 
 class MailboxConnector(Connector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
         self._imap: _Connection | None = None
 
     def __exit__(self, *error: object) -> None:

@@ -118,8 +118,8 @@ class WebsiteOptions(Options, Account):
 
 
 class WebsiteConnector(HttpConnector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
         self._hosts = {urlsplit(self._address).netloc}
         self._asked_at = 0.0
         self._robots: Any = None
