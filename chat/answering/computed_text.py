@@ -35,8 +35,6 @@ _PHRASES = {
         "mean": "The mean {column} of {matched} rows{where} is {value}",
         "more": "{name} has the higher {column}: {value}; {other} has {less}",
         "less": "{name} has the lower {column}: {value}; {other} has {less}",
-        "next": "In the table, {name} comes right after the row{where}",
-        "previous": "In the table, {name} comes right before the row{where}",
         "where": " where {conditions}",
         "and": " and ",
         "further": " and {count} more",
@@ -60,8 +58,6 @@ _PHRASES = {
         "mean": "{column} van {matched} rijen{where} is gemiddeld {value}",
         "more": "{name} heeft de hogere waarde van {column}: {value}; {other} heeft {less}",
         "less": "{name} heeft de lagere waarde van {column}: {value}; {other} heeft {less}",
-        "next": "In de tabel komt {name} direct na de rij{where}",
-        "previous": "In de tabel komt {name} direct voor de rij{where}",
         "where": " waar {conditions}",
         "and": " en ",
         "further": " en nog {count}",
@@ -114,8 +110,6 @@ class _Writer:
                 return [self._sentence(self._result.operation.value, value=self._total()), *self._table()]
             case Operation.COMPARE:
                 return [self._compare()]
-            case Operation.NEXT | Operation.PREVIOUS:
-                return [self._sentence(self._result.operation.value, ends=True)]
             case Operation.MOST | Operation.LEAST:
                 # Where the highest value itself is asked for, it names no row.
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"

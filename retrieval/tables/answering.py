@@ -89,7 +89,7 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
     subject = known.subject if known.subject is not None else 0
-    if ranks or computed.operation in (Operation.NEXT, Operation.PREVIOUS, Operation.LIST):
+    if ranks or computed.operation is Operation.LIST:
         subject = computed.answer if computed.answer not in (None, reading.order) else subject
     spoken = [
         condition.column

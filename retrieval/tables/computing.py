@@ -33,8 +33,7 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     rows = _matching(reading, reading.conditions, table)
     if rows is None or _excludes_itself(reading, rows):
         return None
-    is_over_rows = reading.operation not in (Operation.LOOK_UP, Operation.NEXT, Operation.PREVIOUS)
-    if is_over_rows and not table.is_long and any(row.is_doubtful for row in rows):
+    if reading.operation is not Operation.LOOK_UP and not table.is_long and any(row.is_doubtful for row in rows):
         return None
     match reading.operation:
         case Operation.COUNT:
@@ -43,8 +42,6 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
             return _aggregate(reading, rows)
         case Operation.MOST | Operation.LEAST:
             return _rank(reading, rows)
-        case Operation.NEXT | Operation.PREVIOUS:
-            return _neighbour(reading, rows, table)
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
     return _show(rows)
@@ -78,6 +75,8 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     """The rows, when each is another of what is counted, and nothing says that there can be one only."""
+    if not rows and any(condition.operator != "is" for condition in reading.conditions):
+        return None  # a number that no cell reaches may be of another unit
     named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
     if len(rows) < 2 and any(table.tells_apart(column) for column in named):
         return _show(rows)
@@ -170,23 +169,6 @@ def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None
     return Computed(
         reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer
     )
-
-
-def _neighbour(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    if len(rows) != 1 or reading.answer is None:
-        return None
-    wanted = rows[0].ordinal + (1 if reading.operation is Operation.NEXT else -1)
-    row = next((row for row in table.read_rows([reading.answer]) if row.ordinal == wanted), None)
-    if (
-        row is None
-        or (not table.is_long and row.is_doubtful)
-        or not row.is_of_data
-        or is_empty(row.values[reading.answer])
-    ):
-        return None
-    if row.values[reading.answer] == rows[0].values[reading.answer]:
-        return None
-    return Computed(reading.operation, "", (row,), 1, reading.answer)
 
 
 def format_number(number: float) -> str:

@@ -40,14 +40,6 @@ _COMPARATORS = {
 }
 _BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-_NEIGHBOURS = {
-    Word.NEXT: Operation.NEXT,
-    Word.BELOW: Operation.NEXT,
-    Word.AFTER: Operation.NEXT,
-    Word.PREVIOUS: Operation.PREVIOUS,
-    Word.ABOVE: Operation.PREVIOUS,
-    Word.BEFORE: Operation.PREVIOUS,
-}
 # What the key of a word lacks of the word.
 _LONGEST_ENDING = 5
 # Before a year: it is not that year alone.
@@ -124,15 +116,14 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_single`` says
-    that one row is asked for, ``is_distinct`` that different cells of the answer's column are counted, ``is_least``
-    that of two rows the lesser one is asked for."""
+    """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_distinct``
+    says that different cells of the answer's column are counted, ``is_least`` that of two rows the lesser one is asked
+    for."""
 
     operation: Operation
     conditions: tuple[Condition, ...] = ()
     answer: int | None = None
     order: int | None = None
-    is_single: bool = False
     is_distinct: bool = False
     is_least: bool = False
 
@@ -190,8 +181,6 @@ class _Reader:
                 return self._aggregate(columns, Operation.SUM if operations[0] is Word.TOTAL else Operation.MEAN)
             case [Word.MOST] | [Word.LEAST]:
                 return self._rank(columns, asks, operations[0])
-            case [word] if word in _NEIGHBOURS:
-                return self._find_neighbour(columns, asks, word)
             case [Word.OR]:
                 return self._compare(columns, None)
             case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
@@ -357,23 +346,11 @@ class _Reader:
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
             return TableReading(Operation.LIST, conditions, answer=asked)
-        return TableReading(Operation.LOOK_UP, conditions, answer=asked, is_single=is_single)
+        return TableReading(Operation.LOOK_UP, conditions, answer=asked)
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
         return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
-
-    def _find_neighbour(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
-        """ "Which event comes after X": the row behind the one that is named, in the order of the table."""
-        if len(self.conditions) != 1 or self.conditions[0].operator != "is" or self.conditions[0].is_negated:
-            return None
-        at = next(at for at, span in enumerate(self.spans) if span.word is word)
-        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.VALUE or self.spans[0].word is Word.COUNT:
-            return None
-        if word in (Word.AFTER, Word.BEFORE) and not self.table.is_in_order:
-            return None
-        answer = self._asked_column(columns, asks) if columns else self.conditions[0].column
-        return None if answer is None else TableReading(_NEIGHBOURS[word], tuple(self.conditions), answer=answer)
 
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
@@ -394,7 +371,7 @@ class _Reader:
             return None
         if is_total:
             return TableReading(Operation.SUM, conditions, order=column)
-        return TableReading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
+        return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
     def _counts_value(self) -> bool:
         """ "How many pumps": the rows of a value."""

@@ -168,15 +168,6 @@ class KnownTable:
                 columns = {at for at in columns if len(years_of(row.values[at])) == 1}
         return frozenset(columns)
 
-    @cached_property
-    def is_in_order(self) -> bool:
-        """Whether no column of years says that a row is older than the row above it."""
-        for at in self.year_columns:
-            years = [years_of(row.values[at]) for row in self.read_rows([at]) if row.is_of_data]
-            if any(len(one) != 1 for one in years) or [*map(min, years)] != sorted(map(min, years)):
-                return False
-        return True
-
     def is_ordinal(self, at: int) -> bool:
         words = self.words_of_column(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns

@@ -10,17 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-# Words of questions, names of columns and cells, so that they meet: split, folded and stemmed.
+# Words of questions, names of columns and cells, so that they meet: split, folded and in the singular.
 
 _NUMBER = r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?(?![\d\w])|\d+[.,]\d+(?![\d\w])"
 _TOKEN = re.compile(rf"{_NUMBER}|[^\W_]+|[%€$£<>=]")
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{3})(?=\d)")
-_ENDINGS = (
-    *("ations", "ation", "ingen", "heid", "ments", "ment", "ing", "ies", "ied", "ity", "ers", "est"),
-    *("ed", "en", "es", "er", "al", "s", "e", "y", "t", "n"),
-)
-_SHORTEST_STEM = 4
 _TWICE = re.compile(r"([a-z])\1")
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w v".split())  # noqa: SIM905
@@ -28,13 +23,12 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """``question[start:end]``; ``norm`` is folded, ``stem`` the likely common beginning of its forms."""
+    """``question[start:end]``; ``norm`` is folded."""
 
     start: int
     end: int
     text: str
     norm: str
-    stem: str
 
 
 def fold(text: str) -> str:
@@ -48,24 +42,6 @@ def fold(text: str) -> str:
 def squeeze(text: str) -> str:
     """Letters and digits alone: MX-9920-W, mx 9920 w and MX9920W are one."""
     return "".join(_WORD.findall(fold(text)))
-
-
-@functools.lru_cache(maxsize=20_000)
-def stem(word: str) -> str:
-    """A rough common beginning of a word's forms in English and Dutch. ``word`` is folded; numbers stay whole."""
-    if not word.isalpha():
-        return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            word = word[: -len(ending)]
-            break
-    else:
-        if len(word) == _SHORTEST_STEM and word.endswith("s") and not word.endswith("ss"):
-            word = word[:-1]
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiou":
-        word = word[:-1]
-    # Dutch doubles the vowel of a closed syllable: "prijzen", "prijs"; "leden", "lid" are left to the synonyms.
-    return word[:-1] + {"z": "s", "v": "f", "i": "y"}.get(word[-1], word[-1])
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -97,27 +73,22 @@ def key_of(text: str) -> str:
 
 
 def tokenize(question: str) -> list[QuestionToken]:
-    tokens = []
-    for match in _TOKEN.finditer(question):
-        norm = fold(match.group())
-        tokens.append(QuestionToken(match.start(), match.end(), match.group(), norm, stem(norm)))
-    return tokens
-
-
-def words_of(text: str) -> list[str]:
-    """The folded words of a cell or a title, in order."""
-    return _WORD.findall(fold(text))
-
-
-@functools.lru_cache(maxsize=20_000)
-def stems_of(text: str) -> tuple[str, ...]:
-    return tuple(stem(word) for word in words_of(text))
+    return [
+        QuestionToken(match.start(), match.end(), match.group(), fold(match.group()))
+        for match in _TOKEN.finditer(question)
+    ]
 
 
 @functools.lru_cache(maxsize=5_000)
 def words_of_name(name: str) -> tuple[str, ...]:
     """The folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
     return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
+
+
+def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
+    """The words by which a question may name a table, in the singular."""
+    words = [token.norm for token in tokenize(caption)]
+    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in words_of_name(name))])))
 
 
 def show_name(name: str) -> str:
@@ -142,7 +113,6 @@ class Word(Enum):
     LEAST = auto()
     MORE = auto()
     LESS = auto()
-    DIFFERENCE = auto()
     DISTINCT = auto()
     ONLY = auto()
     NOT = auto()
@@ -152,15 +122,11 @@ class Word(Enum):
     BELOW = auto()
     AT_LEAST = auto()
     AT_MOST = auto()
-    BETWEEN = auto()
     # The same, of years.
     AFTER = auto()
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
-    # Of rows as they are listed.
-    NEXT = auto()
-    PREVIOUS = auto()
     # Behind the number.
     OR_MORE = auto()
     OR_LESS = auto()
@@ -188,7 +154,6 @@ ENGLISH: Mapping[Word, str] = {
     "|lowest number of|lowest amount of|smallest number of|smallest amount of|minimum number of",
     Word.MORE: "more|higher|larger|greater|bigger",
     Word.LESS: "less|fewer|lower|smaller",
-    Word.DIFFERENCE: "difference|difference between|difference in",
     Word.DISTINCT: "different|distinct|unique",
     Word.ONLY: "only",
     Word.NOT: "not|no|without|never|except|besides|excluding|other than|aside from|apart from|didn|doesn|isn|wasn|weren"
@@ -199,14 +164,10 @@ ENGLISH: Mapping[Word, str] = {
     Word.BELOW: "less than|under|below|fewer than|lower than|smaller than",
     Word.AT_LEAST: "at least|no less than|no fewer than|minimum of|a minimum of",
     Word.AT_MOST: "at most|no more than|not more than|up to|maximum of|a maximum of",
-    Word.BETWEEN: "between",
-    Word.AFTER: "after|comes after|came after|right after|just after|immediately after|next after",
-    Word.BEFORE: "before|prior to|comes before|came before|right before|just before|immediately before|previous to",
+    Word.AFTER: "after",
+    Word.BEFORE: "before|prior to",
     Word.SINCE: "since",
     Word.UNTIL: "until",
-    Word.NEXT: "listed after|is listed after|listed below|listed right after|listed directly after|right below"
-    "|directly below|listed next after",
-    Word.PREVIOUS: "listed before|listed above|listed right before|listed directly before|right above|directly above",
     Word.OR_MORE: "or more|or higher|or above|or over",
     Word.OR_LESS: "or less|or fewer|or lower|or below|or under",
     Word.WHICH: "which|what|whats|whose",
@@ -233,7 +194,6 @@ DUTCH: Mapping[Word, str] = {
     Word.LEAST: "minst|minste|laagst|laagste|kleinst|kleinste|minimaal|minimale|minimum|min",
     Word.MORE: "meer|hoger|groter",
     Word.LESS: "minder|lager|kleiner",
-    Word.DIFFERENCE: "verschil|verschil tussen|verschil in",
     Word.DISTINCT: "verschillende",
     Word.ONLY: "enige|alleen",
     Word.NOT: "niet|geen|zonder|nooit|behalve|anders dan",
@@ -243,7 +203,6 @@ DUTCH: Mapping[Word, str] = {
     Word.BELOW: "minder dan|onder|lager dan|kleiner dan",
     Word.AT_LEAST: "minstens|ten minste|tenminste|minimaal",
     Word.AT_MOST: "hoogstens|ten hoogste|maximaal|niet meer dan",
-    Word.BETWEEN: "tussen",
     Word.AFTER: "na",
     Word.BEFORE: "voor",
     Word.SINCE: "sinds|vanaf",

@@ -11,8 +11,6 @@ class Operation(StrEnum):
     ROWS = "rows"
     COMPARE = "compare"
     LIST = "list"
-    NEXT = "next"
-    PREVIOUS = "previous"
     COUNT = "count"
     LEAST = "least"
     MOST = "most"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.lexicon import squeeze, stem, stems_of, words_of_name
+from retrieval.tables.lexicon import squeeze, terms_of, words_of_name
 from retrieval.text.extracted import ExtractedText, Section, TableGrid, TableGridRow, find_line_starts, plain_title
 
 # What the text of a cell stands for: a number, a yes or a no, a date, or just text.
@@ -223,7 +223,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """``terms`` are the stems by which a question may name it: of its caption and of its columns."""
+    """``terms`` are the words by which a question may name it: of its caption and of its columns."""
 
     start: int
     end: int
@@ -352,8 +352,8 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
         )
         for number, row in enumerate(grid.rows)
     )
-    names = (stem(word) for column in columns for word in words_of_name(column.name))
-    return ReadTable(grid.start, grid.end, caption, columns, rows, tuple(dict.fromkeys([*stems_of(caption), *names])))
+    terms = terms_of(caption, (column.name for column in columns))
+    return ReadTable(grid.start, grid.end, caption, columns, rows, tuple(terms))
 
 
 def _labels(cells: Iterator[str]) -> tuple[str, ...]:
