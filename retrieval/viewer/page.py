@@ -136,7 +136,8 @@ def _markdown_context(
         return context | {"parts": page.parts, "look": "is-rendered"}
     # A slide without words, such as a hidden one, has no part.
     numbers = [number for number, start, end in pages if text[start:end].strip()]
-    above = [f'<p class="slide-number" id="page-{n}">{escape(_("Slide {}").format(n))}</p>' for n in numbers]
+    label = escape(_("Slide {}"))
+    above = [f'<p class="slide-number" id="page-{number}">{label.format(number)}</p>' for number in numbers]
     slides = [number + part for number, part in zip(above, page.parts, strict=True)]
     return context | {"parts": slides, "look": "is-rendered is-slides"}
 

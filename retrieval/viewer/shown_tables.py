@@ -62,8 +62,9 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
     rows = list(table.rows.order_by("ordinal")[first : first + limit])
     last = first + len(rows)
     is_paged = len(rows) < table.row_count
+    label = escape(_("Table"))
     writer.html(
-        f'<div class="table-scroll" role="region" tabindex="0" aria-label="{escape(_("Table"))}" id="table-{table.pk}">'
+        f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}" id="table-{table.pk}">'
         f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
     for name, kind, _unit in table.columns:
