@@ -4,7 +4,10 @@ from collections.abc import Set as AbstractSet
 import pytest
 
 from retrieval.documents.extraction.plain import parse_front_matter, parse_structure
+from retrieval.media_types import PPTX
+from retrieval.models import Document, DocumentText
 from retrieval.viewer.markdown_page import RenderedMarkdown, render_document
+from retrieval.viewer.page import page_context
 
 HOSTILE = """# <img src=x onerror=alert(1)> title
 
@@ -110,3 +113,14 @@ def test_line_ends_of_web_pages_are_kept() -> None:
 
 def test_code_tells_its_language() -> None:
     assert '<pre data-language="c&quot;x" tabindex="0">' in html_of('```c"x y\ncode\n```\n')
+
+
+def test_a_slide_has_its_number_and_one_without_words_is_left_out() -> None:
+    text = "# One\n\n\n\n# Three\n"
+    served = DocumentText(text=text, sections=[], pages=[(1, 0, 7), (2, 7, 9), (3, 9, len(text))])
+    page = page_context(Document(source="a.pptx", media_type=PPTX), served, {"start": "11", "end": "16"})
+    assert page["parts"] == [
+        '<p class="slide-number" id="page-1">Slide 1</p><h2 id="section-0">One</h2>\n',
+        '<p class="slide-number" id="page-3">Slide 3</p><h2 id="section-9"><mark id="passage">Three</mark></h2>\n',
+    ]
+    assert page["page"] == 3
