@@ -104,17 +104,10 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
         # Django's own asks for a permission that no collection needs to know of.
         return CollectionGrant.objects.select_related("group", "user")
 
-    def has_view_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        return self.has_change_permission(request, obj)
-
-    def has_add_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        return self.has_change_permission(request, obj)
-
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
         return may_manage(request, obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        return self.has_change_permission(request, obj)
+    has_view_permission = has_add_permission = has_delete_permission = has_change_permission
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
@@ -133,14 +126,10 @@ def may_manage(request: HttpRequest, collection: Collection | None = None) -> bo
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """What the site writes and people only look at."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_add_permission = has_delete_permission = has_change_permission
 
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -305,14 +294,19 @@ class GuardedDeletionAdmin(GuardedAdmin):
     def get_deleted_objects(
         self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What would go, counted: a document's thousands of passages are neither listed nor asked permission for."""
-        documents = list(objs)
-        counts = {
-            str(Document._meta.verbose_name_plural): len(documents),
-            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(document__in=documents).count(),
-        }
-        missing = set() if self.has_delete_permission(request) else {str(Document._meta.verbose_name)}
-        return [str(document) for document in documents], counts, missing, []
+        return count_deletion(
+            Document, objs, Chunk.objects.filter(document__in=objs), may=self.has_delete_permission(request)
+        )
+
+
+def count_deletion(
+    model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
+) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    """What Django's page of a deletion shows, counted: thousands of passages are neither listed nor asked permission
+    for."""
+    counts = {str(model._meta.verbose_name_plural): len(objs)}
+    counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
+    return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []
 
 
 def find_change_rights(request: HttpRequest, found: Document | Chunk) -> ChangeRights:

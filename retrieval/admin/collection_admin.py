@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, may_manage
+from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, count_deletion, may_manage
 from retrieval.admin.document_admin import documents_by_status, requeue_all
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
@@ -143,16 +143,9 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def get_deleted_objects(
         self, objs: QuerySet[Collection] | Sequence[Collection], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What would go, counted."""
-        collections = list(objs)
-        counts = {
-            str(Collection._meta.verbose_name_plural): len(collections),
-            str(Document._meta.verbose_name_plural): Document.objects.filter(collection__in=collections).count(),
-            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(collection__in=collections).count(),
-        }
-        may = all(self.has_delete_permission(request, collection) for collection in collections)
-        missing = set() if may else {str(Collection._meta.verbose_name)}
-        return [str(collection) for collection in collections], counts, missing, []
+        may = all(self.has_delete_permission(request, collection) for collection in objs)
+        belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
+        return count_deletion(Collection, objs, *belonging, may=may)
 
 
 def _statistics(collection: Collection) -> CollectionStatistics:

@@ -17,22 +17,17 @@ from retrieval.admin.base import CollectionFilter, GuardedAdmin
 from retrieval.documents.drafts.editing import changing
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Document
+from retrieval.sources.options import LinesField
 
 MOST_QUESTIONS = 5
 LONGEST_QUESTION = 200
 
 
-class QuestionsField(forms.CharField):
-    """A list of questions, edited as lines of text."""
-
+class QuestionsField(LinesField):
     widget = forms.Textarea(attrs={"rows": MOST_QUESTIONS, "cols": 80})
 
-    def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, str) or value is None else "\n".join(value)
-
     def to_python(self, value: Any) -> Any:
-        lines = (" ".join(line.split()) for line in (super().to_python(value) or "").splitlines())
-        return list(dict.fromkeys(line for line in lines if line))
+        return list(dict.fromkeys(" ".join(line.split()) for line in super().to_python(value)))
 
     def validate(self, value: Any) -> None:
         if len(value) > MOST_QUESTIONS:
@@ -45,10 +40,6 @@ class QuestionsField(forms.CharField):
                 raise ValidationError(
                     _("A question must be shorter than %(limit)d characters."), params={"limit": LONGEST_QUESTION}
                 )
-
-    def run_validators(self, value: Any) -> None:
-        for question in value:
-            super().run_validators(question)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(list(initial or []) != self.to_python(data))

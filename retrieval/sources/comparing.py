@@ -46,57 +46,35 @@ MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
 _COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
-_NAMED = (Outcome.ADDED, Outcome.CHANGED)
+_NAMED = (Outcome.ADDED, Outcome.CHANGED, "removed", "held")
 
 
 class Tally:
-    def __init__(self) -> None:
+    """How many items were seen, by what became of them; the first of those that are new, gone or failed are named."""
+
+    def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
+        """With what earlier attempts at the same run have done."""
         self.counts: Counter[str] = Counter()
         self.named: dict[str, list[str]] = {}
         self.failures: list[list[str]] = []
-        self.removed = 0
-        self.held = 0
-
-    @classmethod
-    def resumed(cls, run: SourceRun, items: Iterable[SourceItem]) -> Tally:
-        """With what earlier attempts at the same run have done."""
-        tally = cls()
         if run.is_preview:
-            return tally
-        tally.removed = run.removed
-        tally.named["removed"] = run.details.get("removed", [])
+            return
+        self.counts["removed"] = run.removed
+        self.named["removed"] = run.details.get("removed", [])
         for item in items:
-            if item.seen_by_run != run.pk:
-                continue
-            if item.outcome == Outcome.FAILED:
-                tally.fail(item.key, item.error)
-            else:
-                tally.count(Outcome(item.outcome), item.key)
-        return tally
+            if item.seen_by_run == run.pk:
+                self.count(item.outcome, item.key, item.error)
 
-    def count(self, outcome: SourceItem.Outcome, name: str) -> None:
+    def count(self, outcome: str, name: str, error: str = "") -> None:
         self.counts[outcome] += 1
-        if outcome in _NAMED:
-            self._name(outcome, name)
-
-    def fail(self, name: str, error: str) -> None:
-        self.counts[Outcome.FAILED] += 1
-        if len(self.failures) < MOST_NAMED:
-            self.failures.append([name, error[:500]])
-
-    def remove(self, name: str) -> None:
-        self.removed += 1
-        self._name("removed", name)
-
-    def hold(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.held += 1
-            self._name("held", name)
-
-    def _name(self, group: str, name: str) -> None:
-        named = self.named.setdefault(group, [])
+        if outcome == Outcome.FAILED:
+            named: list[Any] = self.failures
+        elif outcome in _NAMED:
+            named = self.named.setdefault(outcome, [])
+        else:
+            return
         if len(named) < MOST_NAMED:
-            named.append(name)
+            named.append([name, error[:500]] if outcome == Outcome.FAILED else name)
 
     def numbers(self) -> dict[str, int]:
         return {outcome.value: self.counts[outcome] for outcome in _COUNTED}
@@ -130,13 +108,14 @@ def remove_gone(
     in_question = [item for item in gone if item.name in documents and item.pk not in consented]
     if _is_too_much(len(in_question), total - len(consented)):
         held = {item.pk for item in in_question}
-        tally.hold(map(_name_of, in_question))
+        for item in in_question:
+            tally.count("held", _name_of(item))
         if not run.is_preview:
             SourceItem.objects.filter(pk__in=held).update(is_held=True)
         gone = [item for item in gone if item.pk not in held]
     for item in gone:
         if item.name in documents:
-            tally.remove(_name_of(item))
+            tally.count("removed", _name_of(item))
         if not run.is_preview:
             _remove(run, tally, item)
 
@@ -205,7 +184,7 @@ class Comparison:
         self._key_of_name = {item.name: key for key, item in self._items.items() if item.name}
         self._documents = set(self._source.own_documents.values_list("source", flat=True))
         self._total_before = sum(item.name in self._documents for item in self._items.values())
-        self._tally = Tally.resumed(run, self._items.values())
+        self._tally = Tally(run, self._items.values())
         self._formats = known_formats()
         self._visited: set[str] = set()
         self._present: set[str] = set()
@@ -357,7 +336,7 @@ class Comparison:
 
     def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
         """Note why the item could not be read. Its document, if it has one, stays as it was."""
-        self._tally.fail(found.name, error)
+        self._tally.count(Outcome.FAILED, found.name, error)
         if not self._is_real:
             return
         item = item or SourceItem(source=self._source, key=found.key)
@@ -376,7 +355,7 @@ class Comparison:
     def _keep(self, item: SourceItem) -> None:
         """An item that is as it was."""
         if item.is_rejected:
-            self._tally.fail(item.key, item.error)
+            self._tally.count(Outcome.FAILED, item.key, item.error)
         elif item.outcome != Outcome.PASSED:
             self._tally.count(Outcome.UNCHANGED, item.key)
         if self._is_real:
@@ -397,8 +376,8 @@ class Comparison:
         with transaction.atomic():
             self._run.lock()
             self._run.write(
-                kept_back=self._tally.held,
-                removed=self._tally.removed,
+                kept_back=self._tally.counts["held"],
+                removed=self._tally.counts["removed"],
                 details=self._tally.details(),
                 **self._tally.numbers(),
             )
