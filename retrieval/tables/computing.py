@@ -75,7 +75,7 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     """The rows, when each is another of what is counted, and nothing says that there can be one only."""
-    if not rows and any(condition.operator != "is" for condition in reading.conditions):
+    if not rows and not all(_matching(reading, [condition], table) for condition in reading.conditions):
         return None  # a number that no cell reaches may be of another unit
     named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
     if len(rows) < 2 and any(table.tells_apart(column) for column in named):

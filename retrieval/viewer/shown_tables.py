@@ -79,7 +79,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         def address(stretch: int) -> str:
             return f"?{urlencode({**places, 'table': table.ordinal, 'rows': stretch + 1})}#table-{table.pk}"
 
-        context = {"first": first + 1, "last": last, "total": table.row_count}
+        context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
         context["previous"] = address(first // limit - 1) if first else ""
         context["next"] = address(first // limit + 1) if last < table.row_count else ""
         writer.html(render_to_string("retrieval/_table_pages.html", context))
