@@ -2,6 +2,6 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("retrieval", "0001_tables")]
+    dependencies = [("retrieval", "0002_without_bulk_loading")]
 
     operations = [migrations.RemoveField(model_name="source", name="cursor")]

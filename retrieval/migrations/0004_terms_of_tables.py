@@ -11,6 +11,6 @@ def write_terms(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("retrieval", "0002_source_without_cursor")]
+    dependencies = [("retrieval", "0003_source_without_cursor")]
 
     operations = [migrations.RunPython(write_terms, migrations.RunPython.noop)]
