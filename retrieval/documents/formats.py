@@ -272,7 +272,7 @@ KNOWN_FORMATS = (
     _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
     _picture("a WebP image", ("webp",), "image/webp", "WebP", is_webp),
     PLAIN_TEXT,
-    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
+    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", View.CONVERTED),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
     Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.TABLES),
     Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),

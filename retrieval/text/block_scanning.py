@@ -5,10 +5,8 @@ Each line is looked at a fixed number of times, whatever stands in it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 
 from retrieval.text.block import BlockKind
@@ -27,50 +25,6 @@ from retrieval.text.block_lines import (
     read_item,
 )
 
-_DIRECTIVE = re.compile(r"\.\. (?:([\w:-]{1,40})::(?:\s|$)(.{0,200}))?")
-# Tables of reStructuredText too: their columns stand in place only where each letter is as wide as another.
-_CODE = frozenset(
-    """
-    code-block code sourcecode parsed-literal console math prompt snippet csv-table list-table table
-    """.split()  # noqa: SIM905
-)
-_HIDDEN = frozenset(
-    """
-    toctree contents index image highlight raw include module currentmodule py:module py:currentmodule
-    default-domain meta sectnum role default-role templatefixture
-    """.split()  # noqa: SIM905
-)
-_NOTES = frozenset(
-    """
-    note warning tip important caution danger error hint attention seealso admonition topic figure sidebar only
-    container rubric
-    """.split()  # noqa: SIM905
-)
-
-
-class Directive(Enum):
-    """``HIDDEN`` has no text to quote, also in its body. The body of ``NOTE`` is text; so is the line of
-    ``DEFINITION``, which names what its body explains."""
-
-    CODE = "code"
-    HIDDEN = "hidden"
-    NOTE = "note"
-    DEFINITION = "definition"
-
-
-def read_directive(body: str) -> Directive | None:
-    """What the directive, target or comment is that the line opens; None for any other line."""
-    if not body.startswith(".. "):
-        return None
-    match = _DIRECTIVE.match(body)
-    name = match[1] if match else None
-    if not name or name in _HIDDEN:
-        return Directive.HIDDEN
-    if name in _CODE:
-        return Directive.CODE
-    return Directive.NOTE if name in _NOTES else Directive.DEFINITION
-
-
 _SENTENCE_ENDS = (".", "!", "?", ":", "…")
 
 
@@ -81,7 +35,6 @@ class Scanner:
         self._lines = lines
         # The column at which the text of a note stands.
         self._container = 0
-        self._is_rst = any(line.body.startswith(".. ") and read_directive(line.body) for line in lines)
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         # A section without the end of its table is not searched for it again.
         self._unclosed_section = -1
@@ -108,8 +61,6 @@ class Scanner:
         end = self._skip(at)
         if end > at:
             return end
-        if self._is_rst and (directive := read_directive(body)):
-            return self._read_directive(at, directive)
         if fence := opens_fence(body):
             return self._add(BlockKind.CODE, at, self._find_fence_end(at, fence))
         if body.startswith(">>> "):
@@ -134,7 +85,7 @@ class Scanner:
 
     def _opens_code(self, at: int) -> bool:
         line = self._lines[at]
-        if self._is_rst or line.indent < self._container + _CODE_INDENT or line.quoted:
+        if line.indent < self._container + _CODE_INDENT or line.quoted:
             return False
         if at and self._lines[at - 1].role == LineRole.TEXT:
             return False
@@ -156,35 +107,12 @@ class Scanner:
         is_table = end - at > 1 or self._lines[at].body.count("; ") > 1
         return self._add(BlockKind.RECORDS, at, end) if is_table else self._read_paragraph(at)
 
-    def _read_directive(self, at: int, directive: Directive) -> int:
-        line = self._lines[at]
-        body = self._next_text(at + 1)
-        has_body = self._is_text(body, at) and self._lines[body].indent > line.indent
-        if directive in (Directive.CODE, Directive.HIDDEN):
-            if not has_body:
-                return at + 1
-            end = self._find_indented_end(body, line.indent + 1)
-            while directive == Directive.CODE and body < end and self._lines[body].body.startswith(":"):
-                body = self._next_text(body + 1)
-            return end if directive == Directive.HIDDEN or body >= end else self._add(BlockKind.CODE, body, end)
-        if directive == Directive.DEFINITION:
-            end = self._find_end(at, lambda below: below.indent > line.indent and not below.body.startswith(":"))
-            self._add(BlockKind.PARAGRAPH, at, end)
-            self._drafts[-1].joins_next = has_body
-            return end
-        return at + 1
-
     def _read_paragraph(self, at: int) -> int:
         first = self._lines[at]
         end = at + 1
         while self._is_text(end, at) and not self._begins_anew(end, first.quoted):
             end += 1
-        self._add(BlockKind.PARAGRAPH, at, end)
-        if self._is_rst and self._lines[end - 1].body.endswith("::"):
-            code = self._next_text(end)
-            if self._is_text(code, at) and self._lines[code].indent > first.indent:
-                return self._add(BlockKind.CODE, code, self._find_indented_end(code, first.indent + 1))
-        return end
+        return self._add(BlockKind.PARAGRAPH, at, end)
 
     def _read_list(self, at: int, item: Item) -> int:
         first = self._lines[at]
@@ -326,12 +254,7 @@ class Scanner:
                 above = self._lines[at - 1].body
                 return not line.body.startswith("–") or above.endswith(_SENTENCE_ENDS)
             return item.number <= 1 or line.body.lower().startswith(("step", "stap", "**"))
-        return bool(
-            opens_fence(line.body)
-            or opens_admonition(line.body)
-            or (self._is_rst and read_directive(line.body))
-            or self._opens_table(at)
-        )
+        return bool(opens_fence(line.body) or opens_admonition(line.body) or self._opens_table(at))
 
     def _skip_in_list(self, at: int) -> int:
         body = self._lines[at].body
@@ -342,9 +265,7 @@ class Scanner:
         line = self._lines[at]
         if opens_fence(line.body):
             return True
-        if line.quoted > above.quoted or self._opens_table(at) or is_rule(line.body):
-            return False
-        return not (self._is_rst and read_directive(line.body))
+        return not (line.quoted > above.quoted or self._opens_table(at) or is_rule(line.body))
 
 
 _CODE_INDENT = 4
@@ -358,8 +279,7 @@ class BlockDraft:
     """Lines ``first`` to ``last`` of a text as what may become a block, at ``start`` to ``end``.
 
     ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``holds_code`` says that code
-    stands between its steps, ``is_single`` that there is one item. ``joins_next`` says that what follows explains it,
-    as with the name of a function.
+    stands between its steps, ``is_single`` that there is one item.
     """
 
     kind: BlockKind
@@ -372,5 +292,4 @@ class BlockDraft:
     last_number: int = 0
     holds_code: bool = False
     is_single: bool = False
-    joins_next: bool = False
     lead_in: tuple[int, int] | None = None

@@ -142,7 +142,7 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
 
 
 def _join_titles(text: str, lines: Sequence[Line], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """A bold line, or the name of a function, stays with the paragraph below it."""
+    """A bold line stays with the paragraph below it."""
     joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None
@@ -150,12 +150,11 @@ def _join_titles(text: str, lines: Sequence[Line], drafts: list[BlockDraft]) -> 
             above is not None
             and above.section == draft.section
             and draft.kind == BlockKind.PARAGRAPH
-            and (above.joins_next or (_is_bold_line(text, above) and "?" not in text[above.start : above.end]))
+            and _is_bold_line(text, above)
+            and "?" not in text[above.start : above.end]
             and not _is_bold_line(text, draft)
-            and not draft.joins_next
         ):
             _extend(above, draft)
-            above.joins_next = False
         else:
             joined.append(draft)
     return joined

@@ -8,6 +8,7 @@ import re
 from markdown_it import MarkdownIt
 
 from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import PLAIN, RST
 from retrieval.text.extracted import (
     ExtractedText,
@@ -87,131 +88,6 @@ def find_title(sections: list[Section]) -> str:
     return outermost[0].title if len(outermost) == 1 or sections[0].level == 1 else ""
 
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
-_SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
-_CODE = re.compile(
-    r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|console|highlight|math|csv-table|list-table|table|prompt)::"
-)
-_TARGET = re.compile(r"\.\. (?:_[^:`]{1,100}|_`[^`]{1,100}`|[\w-]{1,40}:: ?.{0,100}|index:: .{0,100}):?")
-_DIRECTIVE = re.compile(r"\s*\.\. ")
-_GRID = re.compile(r"\s*\+[-=+]{3,}\+\s*")
-_SIMPLE_TABLE = re.compile(r"\s*=+(?: +=+)+\s*")
-
-
-def has_markup(text: str) -> bool:
-    """Whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
-    return bool(_SIGNALS.search(text))
-
-
-def parse_markup(text: str) -> tuple[list[Section], list[Span]]:
-    """The underlined headings of ``text``, and its literal blocks, code directives and tables.
-
-    Levels follow the order in which the styles of adornment first occur, as docutils has it. A heading starts at column
-    0 outside of any literal block, and its underline is at least as long as its title, give or take two characters. Its
-    section begins with the link targets and index entries right above it.
-    """
-    starts = find_line_starts(text)
-    lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
-    sections: list[Section] = []
-    protected: list[Span] = []
-    styles: list[tuple[str, bool]] = []
-    at = floor = 0
-    while at < len(lines):
-        line = lines[at]
-        end = _find_block_end(lines, at)
-        if end > at:
-            protected.append(Span(starts[at], starts[end - 1] + len(lines[end - 1])))
-            at = floor = end
-            continue
-        height = _measure_heading(lines, at)
-        if height:
-            style = (lines[at + height - 1][0], height == 3)
-            if style not in styles:
-                styles.append(style)
-            title = plain_title(lines[at + height - 2])
-            if title:
-                sections.append(Section(starts[_find_lead(lines, at, floor)], styles.index(style) + 1, title))
-            at += height
-            floor = at
-        elif line.endswith("::") and not _DIRECTIVE.match(line):
-            block = at + 1
-            while block < len(lines) and not lines[block]:
-                block += 1
-            end = _find_indented_end(lines, block, _measure_indent(line))
-            if end > block:
-                protected.append(Span(starts[block], starts[end - 1] + len(lines[end - 1])))
-            at = floor = max(end, at + 1)
-        else:
-            at += 1
-    return sections, protected
-
-
-def _measure_heading(lines: list[str], at: int) -> int:
-    """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
-    if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
-        return 0
-    first = _ADORNMENT.fullmatch(lines[at])
-    if first:
-        if (
-            at + 2 < len(lines)
-            and lines[at + 2] == lines[at]
-            and lines[at + 1].strip()
-            and not _ADORNMENT.fullmatch(lines[at + 1])
-        ):
-            return 3 if _fits(lines[at], lines[at + 1].strip()) else 0
-        return 0
-    title = lines[at]
-    if title[0].isspace() or not _ADORNMENT.fullmatch(lines[at + 1]) or title.startswith((".. ", ">>> ")):
-        return 0
-    return 2 if _fits(lines[at + 1], title) else 0
-
-
-def _find_lead(lines: list[str], at: int, floor: int) -> int:
-    """The first line of the targets and one-line directives that stand right above the heading at ``at``."""
-    lead = above = at
-    while above > floor and (not lines[above - 1] or _TARGET.fullmatch(lines[above - 1])):
-        above -= 1
-        if lines[above]:
-            lead = above
-    return lead
-
-
-def _fits(adornment: str, title: str) -> bool:
-    return len(adornment) >= max(2, min(len(title) - 2, 60)) and bool(re.search(r"\w", title))
-
-
-def _find_block_end(lines: list[str], at: int) -> int:
-    """The line after the code directive or table that starts at ``at``; ``at`` itself when none does."""
-    line = lines[at]
-    if _CODE.match(line):
-        return max(_find_indented_end(lines, at + 1, _measure_indent(line)), at + 1)
-    if _GRID.fullmatch(line):
-        end = at
-        while end < len(lines) and lines[end].lstrip().startswith(("+", "|")):
-            end += 1
-        return end
-    if _SIMPLE_TABLE.fullmatch(line):
-        for end in range(at + 1, min(at + 500, len(lines))):
-            if _SIMPLE_TABLE.fullmatch(lines[end]) and (end + 1 == len(lines) or not lines[end + 1]):
-                return end + 1
-    return at
-
-
-def _find_indented_end(lines: list[str], start: int, indent: int) -> int:
-    """The line after the last one of the block from ``start`` on that stands deeper than ``indent``."""
-    end = start
-    for at in range(start, len(lines)):
-        if lines[at]:
-            if _measure_indent(lines[at]) <= indent:
-                break
-            end = at + 1
-    return end
-
-
-def _measure_indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _LEGAL = re.compile(
     r"(?:Artikel|Article|Hoofdstuk|Chapter|Section|Paragraaf|Bijlage|Appendix)\s+[\dA-Z][\w.]{0,6}(?:[ .:–-].{0,80})?"
@@ -223,11 +99,14 @@ _RANKS = {"hoofdstuk": 1, "chapter": 1, "bijlage": 1, "appendix": 1}
 
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text = decode(data, filename)
-    sections, literals = parse_markup(text)
+    sections = find_underlined(text)
     if media_type == PLAIN and sections and has_markup(text):
         media_type = RST
-    protected = literals if media_type == RST else []
-    if media_type == PLAIN and not sections:
+    protected: list[Span] = []
+    if media_type == RST:
+        text = to_markdown(text)
+        sections, protected = parse_structure(text)
+    elif not sections:
         sections = find_headings(text)
     return ExtractedText(
         text=text,
@@ -236,6 +115,22 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
         sections=tuple(sections),
         protected=tuple(protected),
     )
+
+
+def find_underlined(text: str) -> list[Section]:
+    """The underlined headings; levels follow the order in which the styles of adornment first occur."""
+    starts = find_line_starts(text)
+    lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
+    sections: list[Section] = []
+    styles: list[tuple[str, bool]] = []
+    for at in range(len(lines)):
+        if height := measure_heading(lines, at):
+            style = (lines[at + height - 1][0], height == 3)
+            if style not in styles:
+                styles.append(style)
+            if title := plain_title(lines[at + height - 2]):
+                sections.append(Section(starts[at], styles.index(style) + 1, title))
+    return sections
 
 
 def _find_own_title(text: str, sections: list[Section], media_type: str) -> str:

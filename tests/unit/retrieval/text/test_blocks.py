@@ -168,52 +168,6 @@ def test_code_files_are_cut_at_definitions() -> None:
     assert {block.kind for block in found} == {BlockKind.CODE}
 
 
-RST = """.. _top:
-
-=====
-Pumps
-=====
-
-.. contents::
-
-They are made so::
-
-    make pump
-
-    make valve
-
-.. note::
-
-    Mind the step.
-
-.. code-block:: python
-    :linenos:
-
-    x = 1
-
-.. method:: Pump.start(speed)
-
-    Starts the pump.
-
-.. a comment
-
-* one
-
-  goes on
-* two
-"""
-
-
-def test_restructured_text() -> None:
-    assert kinds(RST, "a.rst") == [
-        ("code", "They are made so::\n\n    make pump\n\n    make valve"),
-        ("paragraph", "Mind the step."),
-        ("code", "    x = 1"),
-        ("paragraph", ".. method:: Pump.start(speed)\n\n    Starts the pump."),
-        ("list", "* one\n\n  goes on\n* two"),
-    ]
-
-
 @pytest.mark.parametrize(
     "question",
     [

@@ -1,0 +1,391 @@
+"""reStructuredText written anew as Markdown, line by line. Pure functions.
+
+docutils refuses the roles and directives of Sphinx, in which most such documents are written, and writes no Markdown.
+What this does not know keeps its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
+_SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
+_DIRECTIVE = re.compile(r"\.\. +(?:\|[^|]{1,80}\| +)?([\w:+.-]{1,60}?)::(?: +(.*)|)$")
+_EXPLICIT = re.compile(r"\.\.(?: |$)")
+_FOOTNOTE = re.compile(r"\.\. (\[[^\]\n]{1,40}\]) ?(.*)")
+_OPTION = re.compile(r":[\w -]{1,40}:(?: |$)")
+_FIELD = re.compile(r":([^:`\n]{1,80}):(?: +(.*)|)")
+_ITEM = re.compile(r"([*+•-]|(?:#|\d{1,3}|[A-Za-z])[.)]|\((?:\d{1,3}|[a-z])\)) +(?=\S)")
+_GRID = re.compile(r"\+[-=+]{3,}\+")
+_SIMPLE = re.compile(r"=+(?: +=+)+")
+_CODE = frozenset(
+    """
+    code-block code sourcecode parsed-literal prompt console math productionlist graphviz doctest
+    """.split()  # noqa: SIM905
+)
+_HIDDEN = frozenset(
+    """
+    toctree index contents highlight include raw meta image currentmodule module automodule autoclass autofunction
+    autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode replace sectnum header
+    footer title templatefixture
+    """.split()  # noqa: SIM905
+)
+_NOTES = frozenset(
+    """
+    note warning tip hint important attention caution danger error seealso todo
+    """.split()  # noqa: SIM905
+)
+_VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
+# Their argument is a title, not a signature; that of the last ones says nothing to a reader.
+_TITLES = frozenset("rubric topic admonition sidebar tab-item tab group-tab dropdown".split())  # noqa: SIM905
+_WITHOUT_ARGUMENT = frozenset("figure only container rst-class cssclass tab-set".split())  # noqa: SIM905
+
+# Deeper than any document, and before Python's own limit.
+_DEEPEST = 20
+
+_ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
+_TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.S)
+_LITERAL = re.compile(r"``([^`\n]++(?:[`\n][^`\n]++){0,3})``(?!`)")
+_LINK = re.compile(r"`([^`<]{1,300}?)\s*<([^<>`\s]{1,500})>`__?")
+_REFERENCE = re.compile(r"(?<![`\w:])`([^`]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{0,80}\w)__?(?![\w`])(?=[\s.,;:)!?]|$)")
+_INTERPRETED = re.compile(r"(?<![`\w:])`([^`\n]{1,200})`(?![`_\w])")
+_SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,80})\|_{0,2}")
+_JOINED = re.compile(r"(?<!`)`([^`\n]{1,200})``([^`\n]{1,200})``([^`\n]{1,200})`(?!`)")
+_PROSE_ROLES = frozenset(
+    """
+    doc ref term abbr sup sub guilabel menuselection rfc pep emphasis strong title numref
+    """.split()  # noqa: SIM905
+)
+
+
+def has_markup(text: str) -> bool:
+    """Whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
+    return bool(_SIGNALS.search(text))
+
+
+def to_markdown(text: str) -> str:
+    """The text as Markdown: headings by the order in which their adornments first occur, code in fences, tables with
+    pipes, the bodies of directives without their names. Comments, targets and lists of contents are left out."""
+    lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
+    written = _write(lines, [], 0)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(written)).strip("\n") + "\n"
+
+
+def measure_heading(lines: Sequence[str], at: int) -> int:
+    """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
+    if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
+        return 0
+    if ADORNMENT.fullmatch(lines[at]):
+        has_title = at + 2 < len(lines) and lines[at + 2] == lines[at] and lines[at + 1].strip()
+        if has_title and not ADORNMENT.fullmatch(lines[at + 1]):
+            return 3 if _fits(lines[at], lines[at + 1].strip()) else 0
+        return 0
+    title = lines[at]
+    if title[0].isspace() or not ADORNMENT.fullmatch(lines[at + 1]) or title.startswith((".. ", ">>> ")):
+        return 0
+    return 2 if _fits(lines[at + 1], title) else 0
+
+
+def _fits(adornment: str, title: str) -> bool:
+    return len(adornment) >= max(2, min(len(title) - 2, 60)) and bool(re.search(r"\w", title))
+
+
+def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
+    """The lines, which begin at column 0, as Markdown."""
+    written: list[str] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line:
+            written.append("")
+            at += 1
+        elif not depth and (height := measure_heading(lines, at)):
+            style = (lines[at + height - 1][0], height == 3)
+            if style not in styles:
+                styles.append(style)
+            level = min(styles.index(style) + 1, 6)
+            written += ["", f"{'#' * level} {_inline(lines[at + height - 2].strip())}", ""]
+            at += height
+        elif line[0] == " ":
+            end = _find_end(lines, at)
+            inner = _dedented(lines[at:end])
+            written += _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
+            at = end
+        elif _EXPLICIT.match(line):
+            end = _find_end(lines, at + 1)
+            written += ["", *_directive(line, lines[at + 1 : end], styles, depth), ""]
+            at = end
+        elif table := _read_table(lines, at):
+            rows, at = table
+            written += ["", *_pipes(rows), ""]
+        elif item := _ITEM.match(line):
+            at = _write_item(lines, at, item, written, styles, depth)
+        elif line.startswith("| "):
+            written.append(_inline(line[2:]) + "  ")
+            at += 1
+        elif field := _FIELD.fullmatch(line):
+            end = _find_end(lines, at + 1)
+            body = " ".join([field[2] or "", *filter(None, map(str.strip, lines[at + 1 : end]))]).strip()
+            if body:
+                written.append(f"- **{field[1]}**: {_inline(body)}")
+            at = end
+        elif line.startswith(">>> "):
+            end = next((below for below in range(at, len(lines)) if not lines[below]), len(lines))
+            written += _fence("python", lines[at:end])
+            at = end
+        elif line.startswith("__ "):
+            at += 1
+        else:
+            at = _write_paragraph(lines, at, written, styles, depth)
+    return written
+
+
+def _write_paragraph(
+    lines: Sequence[str], at: int, written: list[str], styles: list[tuple[str, bool]], depth: int
+) -> int:
+    end = at + 1
+    while end < len(lines) and lines[end] and lines[end][0] != " ":
+        end += 1
+    paragraph = list(lines[at:end])
+    below = _find_end(lines, end)
+    if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
+        # A term, and below it what explains it.
+        written += ["", f"**{_inline(paragraph[0]).replace('**', '')}**", ""]
+        inner = _dedented(lines[end:below])
+        written += _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
+        written.append("")
+        return below
+    is_code = paragraph[-1].endswith("::")
+    if is_code:
+        last = paragraph[-1].removesuffix("::")
+        paragraph[-1] = f"{last}:" if last and not last.endswith((" ", "\t")) else last.rstrip()
+    if ADORNMENT.fullmatch(paragraph[0]) and len(paragraph) == 1:
+        written += ["", "---", ""] if len(paragraph[0]) >= 4 else []
+        return end
+    written += _inline("\n".join(paragraph)).split("\n")
+    if is_code and below > end:
+        written += ["", *_fence("", lines[end:below]), ""]
+        return below
+    return end
+
+
+def _write_item(
+    lines: Sequence[str], at: int, item: re.Match[str], written: list[str], styles: list[tuple[str, bool]], depth: int
+) -> int:
+    """An item of a list, with what is indented below it."""
+    end = at + 1
+    while end < len(lines) and (not lines[end] or lines[end][0] == " "):
+        end += 1
+    while not lines[end - 1]:
+        end -= 1
+    width = len(item[0])
+    first = lines[at][width:]
+    inner = [first, *(line[min(width, len(line) - len(line.lstrip())) :] for line in lines[at + 1 : end])]
+    marker = item[1]
+    if marker == "#.":
+        before = next((re.match(r"(\d+)\. ", line) for line in reversed(written) if line[:1].strip()), None)
+        marker = f"{int(before[1]) + 1}." if before else "1."
+    elif not marker[0].isdigit():
+        marker = "-" if len(marker) == 1 else f"- {marker}"
+    body = _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
+    body = body[next((number for number, line in enumerate(body) if line), 0) :]
+    pad = " " * (len(marker) + 1)
+    written += [f"{marker} {body[0] if body else ''}".rstrip(), *(pad + line if line else "" for line in body[1:])]
+    return end
+
+
+def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
+    if footnote := _FOOTNOTE.match(line):
+        return [f"{footnote[1]} {_inline(' '.join([footnote[2], *map(str.strip, body)])).strip()}"]
+    match = _DIRECTIVE.match(line)
+    if not match:
+        return []
+    name, argument = match[1].rpartition(":")[2].lower(), (match[2] or "").strip()
+    body = _dedented(body)
+    options = 0
+    while options < len(body) and _OPTION.match(body[options]):
+        options += 1
+    title = next(
+        (option.partition(": ")[2] for option in body[:options] if option.startswith((":caption: ", ":name: "))), ""
+    )
+    body = body[options:]
+    if name in _HIDDEN or line.startswith(".. |"):
+        return []
+    if name in _CODE:
+        return _fence(argument if re.fullmatch(r"[\w+-]{1,30}", argument) else "", body)
+    if name in ("csv-table", "list-table", "table"):
+        caption = [f"**{_inline(argument)}**", ""] if argument else []
+        if name == "csv-table":
+            return [*caption, *_fence("", body)]
+        rows = _list_rows(body) if name == "list-table" else []
+        return [*caption, *(_pipes(rows) if rows else _write(body, styles, depth + 1))]
+    lead: list[str] = []
+    if name in _VERSIONS:
+        version, _, rest = argument.partition(" ")
+        lead = [f"**{_VERSIONS[name]} {version}.** {_inline(rest)}".rstrip(), ""]
+    elif name in _NOTES:
+        word = "See also" if name == "seealso" else name.capitalize()
+        lead = [f"**{word}:** {_inline(argument)}".rstrip(), ""]
+    elif argument and name in _TITLES:
+        lead = [f"**{_inline(argument)}**", ""]
+    elif argument and name not in _WITHOUT_ARGUMENT:
+        # The signature of a function, a setting, an option: more of them stand below it.
+        signatures = [argument]
+        while body and body[0] and _is_signature(body[0]) and len(body) > 1:
+            signatures.append(body[0])
+            body = body[1:]
+        lead = [f"**`{signature}`**" for signature in signatures] + [""]
+    elif title:
+        lead = [f"**{_inline(title)}**", ""]
+    return [*lead, *(_write(body, styles, depth + 1) if depth < _DEEPEST else body)]
+
+
+def _is_signature(line: str) -> bool:
+    return bool(re.fullmatch(r"[\w.]{1,80}\(.*\)(?: -> .*)?", line))
+
+
+def _list_rows(body: Sequence[str]) -> list[list[str]]:
+    """The cells of a list-table: `* - a`, and `  - b` below it."""
+    rows: list[list[str]] = []
+    for line in body:
+        stripped = line.strip()
+        if stripped.startswith("* -"):
+            rows.append([stripped[3:].strip()])
+        elif rows and stripped.startswith("-") and line.startswith("  "):
+            rows[-1].append(stripped[1:].strip())
+        elif rows and stripped:
+            rows[-1][-1] = f"{rows[-1][-1]} {stripped}".strip()
+    return rows
+
+
+def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
+    """The rows of the table that begins at ``at``, and the line after it."""
+    line = lines[at]
+    if _GRID.fullmatch(line):
+        end = at
+        while end < len(lines) and lines[end][:1] in ("+", "|") and lines[end]:
+            end += 1
+        edges = sorted(
+            {place for row in lines[at:end] if _GRID.fullmatch(row) for place, sign in enumerate(row) if sign == "+"}
+        )
+        return _cells(lines[at:end], edges), end
+    if not _SIMPLE.fullmatch(line):
+        return None
+    end = next(
+        (
+            below + 1
+            for below in range(at + 1, min(at + 500, len(lines)))
+            if _SIMPLE.fullmatch(lines[below]) and (below + 1 == len(lines) or not lines[below + 1])
+        ),
+        0,
+    )
+    if not end:
+        return None
+    starts = [match.start() for match in re.finditer(r"=+", line)]
+    rows: list[list[str]] = []
+    for row in lines[at + 1 : end - 1]:
+        if not row or _SIMPLE.fullmatch(row) or re.fullmatch(r"-+(?: +-+)*", row):
+            continue
+        cells = [row[begin:stop].strip() for begin, stop in zip(starts, [*starts[1:], None], strict=True)]
+        if cells[0] or not rows:
+            rows.append(cells)
+        else:
+            rows[-1] = [f"{old} {new}".strip() for old, new in zip(rows[-1], cells, strict=True)]
+    return rows, end
+
+
+def _cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
+    rows: list[list[str]] = []
+    begins = True
+    for line in lines:
+        if line.startswith("+"):
+            begins = True
+            continue
+        columns = [edge for edge in edges if edge < len(line) and line[edge] == "|"]
+        cells = [line[left + 1 : right].strip() for left, right in pairwise(columns)]
+        if begins or not rows or len(rows[-1]) != len(cells):
+            rows.append(cells)
+        else:
+            rows[-1] = [f"{old} {new}".strip() for old, new in zip(rows[-1], cells, strict=True)]
+        begins = False
+    return [row for row in rows if row]
+
+
+def _pipes(rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    width = max(map(len, rows))
+    written = [[_inline(cell).replace("|", "\\|") for cell in row] + [""] * (width - len(row)) for row in rows]
+    return [f"| {' | '.join(written[0])} |", "|" + "---|" * width, *(f"| {' | '.join(row)} |" for row in written[1:])]
+
+
+def _fence(language: str, lines: Sequence[str]) -> list[str]:
+    body = _dedented(lines)
+    if not body:
+        return []
+    fence = "```"
+    while any(fence in line for line in body):
+        fence += "`"
+    return [fence + language, *body, fence]
+
+
+def _find_end(lines: Sequence[str], at: int) -> int:
+    """The line after the last indented one from ``at`` on; blank lines between belong to it."""
+    end = at
+    for below in range(at, len(lines)):
+        if lines[below]:
+            if lines[below][0] != " ":
+                break
+            end = below + 1
+    return end
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
+    inner = [line[indent:] for line in lines]
+    while inner and not inner[0]:
+        inner.pop(0)
+    while inner and not inner[-1]:
+        inner.pop()
+    return inner
+
+
+def _inline(text: str) -> str:
+    """The text with its roles, links and literals as Markdown has them; what stands in a literal stays."""
+    parts: list[str] = []
+    last = 0
+    for literal in _LITERAL.finditer(text):
+        parts += [_outside_literals(text[last : literal.start()]), _as_code(literal[1])]
+        last = literal.end()
+    return _JOINED.sub(r"`\1\2\3`", "".join([*parts, _outside_literals(text[last:])]))
+
+
+def _outside_literals(text: str) -> str:
+    if not text.strip():
+        return text
+    text = _LINK.sub(lambda link: f"[{link[1]}]({link[2]})" if link[1] else f"<{link[2]}>", text)
+    text = _ROLE.sub(_role, text)
+    text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
+    text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
+    text = _SUBSTITUTION.sub(r"\1", text)
+    return text.replace("\\ ", "")
+
+
+def _role(match: re.Match[str]) -> str:
+    name, content = match[1].rpartition(":")[2], " ".join(match[2].split())
+    if titled := _TITLED.fullmatch(content):
+        return titled[1]
+    if name in _PROSE_ROLES:
+        return (
+            content.rstrip("/").rpartition("/")[2].replace("-->", "→") if name == "doc" else content.replace("-->", "→")
+        )
+    if content.startswith("~"):
+        content = content.rpartition(".")[2]
+    return _as_code(content.lstrip("!.~"))
+
+
+def _as_code(content: str) -> str:
+    fence = "``" if "`" in content else "`"
+    return f"{fence}{content}{fence}"
