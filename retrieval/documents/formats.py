@@ -23,6 +23,7 @@ from retrieval.media_types import (
     CSV,
     DOCX,
     EML,
+    EPUB,
     HTML,
     JSON,
     JSON_LINES,
@@ -261,6 +262,10 @@ KNOWN_FORMATS = (
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
         View.CONVERTED, declares(ODT, f"{ODT}-template"),
     ),
+    Format(
+        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
+        archive_holds("META-INF/container.xml"),
+    ),
     Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
     Format(
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
@@ -282,7 +287,6 @@ KNOWN_FORMATS = (
         for media_type, extensions in SOURCE_CODE.items()
     ),
     # Formats that are not read. They are recognised so that the message can name them.
-    Format("an EPUB book", ("epub",), recognise=archive_holds("META-INF/container.xml")),
     Format("an RTF document", ("rtf",), recognise=begins_with(b"{\\rtf")),
     Format("an old Excel workbook (.xls)", ("xls",)),
     Format("an old PowerPoint presentation (.ppt)", ("ppt",)),

@@ -1,4 +1,4 @@
-"""Presentations and OpenDocument texts: headings, lists, tables, slides and notes, in their order."""
+"""Presentations, OpenDocument texts and books: headings, lists, tables, slides and notes, in their order."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import io
 from collections.abc import Callable
 
 import pptx
+import pytest
 from pptx.util import Inches
 
 from retrieval.documents.extraction import extract
+from retrieval.exceptions import DocumentRejected
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.extracted import LeftOut
 
@@ -91,3 +93,39 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip: MakeZip)
         "| Name | Price |\n| --- | --- |\n| Seal | 12 |\n"
     )
     assert (extracted.title, len(read_tables(extracted))) == ("Pump manual", 1)
+
+
+def book(chapters: dict[str, str], *, more: dict[str, bytes] | None = None) -> dict[str, bytes]:
+    items = "".join(f'<item id="{n}" href="{n}" media-type="application/xhtml+xml"/>' for n in sorted(chapters))
+    spine = "".join(f'<itemref idref="{n}"/>' for n in chapters)
+    return {
+        "mimetype": b"application/epub+zip",
+        "META-INF/container.xml": b'<container><rootfiles><rootfile full-path="OPS/p.opf"/></rootfiles></container>',
+        "OPS/p.opf": (
+            '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+            "<dc:title>The pump</dc:title><dc:language>nl-NL</dc:language></metadata><manifest>"
+            f'{items}<item id="toc" href="toc.ncx" media-type="application/x-dtbncx+xml"/></manifest>'
+            f"<spine>{spine}</spine></package>"
+        ).encode(),
+        "OPS/toc.ncx": (
+            b'<ncx><navMap><navPoint><navLabel><text>Of seals</text></navLabel><content src="b.xhtml"/></navPoint>'
+            b'<navPoint><navLabel><text>Of oil</text></navLabel><content src="b.xhtml#oil"/></navPoint></navMap></ncx>'
+        ),
+        **{
+            f"OPS/{name}": (
+                f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>{body}</body></html>'.encode()
+            )
+            for name, body in chapters.items()
+        },
+        **(more or {}),
+    }
+
+
+def test_a_book_is_read_in_the_order_of_its_spine(make_zip: MakeZip) -> None:
+    chapters = {"z.xhtml": "<h1>Pumps</h1><p>They hum.</p>", "b.xhtml": "<p>A seal wears.</p>"}
+    extracted = extract(make_zip(book(chapters)), "pump.epub")
+    assert extracted.text == "# Pumps\n\nThey hum.\n\n# Of seals\n\nA seal wears.\n"
+    assert extracted.title == "The pump"
+    locked = {"META-INF/encryption.xml": b'<encryption><CipherReference URI="OPS/b.xhtml"/></encryption>'}
+    with pytest.raises(DocumentRejected, match=r"pump.epub is protected against copying \(DRM\)"):
+        extract(make_zip(book(chapters, more=locked)), "pump.epub")

@@ -1,0 +1,127 @@
+"""EPUB: the chapters of a book in the order in which they are read."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from lxml import etree
+
+from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.plain import find_title, parse_structure
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title, too_much_text
+
+_HEADING = re.compile(r"^#{1,6} ", re.M)
+_NEAR_BEGINNING = 2_000
+_NO_TITLES = frozenset({"unknown", "unknown title", "untitled"})
+_PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
+
+
+def extract_book(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    check_archive(data, filename, limits, refused=ENTITY)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = set(archive.namelist())
+        container = parse_xml(archive.read("META-INF/container.xml"))
+        package_path = next(str(path) for path in container.xpath("//*[local-name()='rootfile']/@full-path"))
+        package = parse_xml(archive.read(package_path))
+        chapters = [path for path in _list_chapters(package, package_path) if path in names]
+        if "META-INF/encryption.xml" in names and _is_locked(archive.read("META-INF/encryption.xml"), chapters):
+            raise DocumentRejected(f"{filename} is protected against copying (DRM), so that its text cannot be read.")
+        titles = dict(_read_contents(archive, package, package_path, names))
+        parts: list[str] = []
+        length = 0
+        for path in chapters:
+            text = _read_chapter(archive.read(path), path, titles.get(path, ""))
+            if text:
+                parts.append(text)
+                length += len(text)
+            if length > limits.max_text_chars:
+                raise too_much_text(filename, limits)
+    text = "\n\n".join(parts) + "\n"
+    sections, protected = parse_structure(text)
+    title = _read_entry(package, "title")
+    title = find_title(sections) if title.casefold() in _NO_TITLES else title
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=title or derive_title(filename),
+        sections=tuple(sections),
+        protected=tuple(protected),
+    )
+
+
+def _read_entry(package: etree._Element, name: str) -> str:
+    found = package.xpath(f"//*[local-name()='metadata']/*[local-name()='{name}']/text()")
+    return plain_title(canonical(str(found[0]))) if found else ""
+
+
+def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
+    """The paths of the spine's documents but for the table of contents, which repeats the headings."""
+    items = {
+        item.get("id"): item
+        for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+        if item.get("media-type") in _PAGES and "nav" not in (item.get("properties") or "").split()
+    }
+    for reference in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']"):
+        item = items.get(reference.get("idref"))
+        if item is not None:
+            yield _resolve(package_path, item.get("href") or "")
+
+
+def _resolve(base: str, href: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(href.partition("#")[0])))
+
+
+def _read_contents(
+    archive: zipfile.ZipFile, package: etree._Element, package_path: str, names: set[str]
+) -> Iterator[tuple[str, str]]:
+    """The path of each document with its title in the table of contents."""
+    for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
+        path = _resolve(package_path, item.get("href") or "")
+        is_navigation = "nav" in (item.get("properties") or "").split()
+        if path not in names or not (is_navigation or item.get("media-type") == "application/x-dtbncx+xml"):
+            continue
+        contents = parse_xml(archive.read(path))
+        if is_navigation:
+            entries = [
+                (link.get("href") or "", " ".join(link.itertext()))
+                for link in contents.xpath("(//*[local-name()='nav'])[1]//*[local-name()='a']")
+            ]
+        else:
+            entries = [
+                (str(source), " ".join(point.xpath("./*[local-name()='navLabel']//text()")))
+                for point in contents.xpath("//*[local-name()='navPoint']")
+                for source in point.xpath("./*[local-name()='content']/@src")
+            ]
+        # The first entry of a document names the whole of it.
+        yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
+
+
+def _read_chapter(data: bytes, path: str, title: str) -> str:
+    try:
+        # As XML first: in HTML an empty <title/> would begin a title that holds all of the page.
+        root: etree._Element | None = parse_xml(data)
+        assert root is not None
+        for element in root.iter(etree.Element):
+            element.tag = etree.QName(element).localname
+    except etree.XMLSyntaxError:
+        name = posixpath.basename(path)
+        root = parse_html(decode(data, name, html=True), name)
+    text = convert_html(root) if root is not None else ""
+    if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
+        return text
+    first, _, rest = text.partition("\n")
+    return f"# {plain_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"
+
+
+def _is_locked(encryption: bytes, chapters: list[str]) -> bool:
+    """Whether chapters are encrypted; of most books only the fonts are."""
+    uris = parse_xml(encryption).xpath("//*[local-name()='CipherReference']/@URI")
+    return any(unquote(str(uri)) in chapters for uri in uris)
