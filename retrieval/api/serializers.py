@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import models
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
@@ -96,10 +95,7 @@ class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
     """A JSON object; in a form, its text."""
 
     def to_internal_value(self, data: Any) -> dict[str, object]:
-        try:
-            return validated_metadata(parse_metadata(data) if isinstance(data, str) else data)
-        except DjangoValidationError as error:
-            raise serializers.ValidationError(error.messages) from None
+        return validated_metadata(parse_metadata(data) if isinstance(data, str) else data)
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -110,10 +106,7 @@ class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
     """A JSON object of lists: for each key, the values of which one is asked for."""
 
     def to_internal_value(self, data: Any) -> dict[str, list[object]]:
-        try:
-            return validated_any_of(data)
-        except DjangoValidationError as error:
-            raise serializers.ValidationError(error.messages) from None
+        return validated_any_of(data)
 
 
 @extend_schema_field(
@@ -144,16 +137,11 @@ class DateRangesField(serializers.Field[list[DateRange], Any, Any, Any]):
             )
         if len(data) > MOST_RANGES:
             raise serializers.ValidationError(f"This must have at most {MOST_RANGES} ranges.")
-        try:
-            return [_range(each) for each in data]
-        except DjangoValidationError as error:
-            raise serializers.ValidationError(error.messages) from None
-
-
-def _range(asked: dict[str, Any]) -> DateRange:
-    if unknown := sorted(set(asked) - {"field", "from", "to"}):
-        raise serializers.ValidationError(f"A range of dates has field, from and to, and no {unknown[0][:40]!r}.")
-    return date_range(asked.get("field"), asked.get("from"), asked.get("to"))
+        for each in data:
+            if unknown := sorted(set(each) - {"field", "from", "to"}):
+                sentence = f"A range of dates has field, from and to, and no {unknown[0][:40]!r}."
+                raise serializers.ValidationError(sentence)
+        return [date_range(each.get("field"), each.get("from"), each.get("to")) for each in data]
 
 
 LONGEST_QUERY = 2000

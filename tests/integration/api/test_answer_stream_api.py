@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
@@ -89,21 +88,6 @@ def test_an_id_that_is_none_is_refused(api: APIClient, collection: Collection, a
     response = api.get(url(begun().pk) + f"?after={after}")
     assert response.status_code == 400
     assert list(response.json()) == ["after"]
-
-
-def test_somebody_elses_answer_is_neither_streamed_nor_stopped(api: APIClient, collection: Collection) -> None:
-    reader = User.objects.create_user("reader")
-    answer = asking.begin(QUESTION, user=reader, visitor="")
-    assert api.get(url(answer.pk)).status_code == 404
-    assert api.post(url(answer.pk, "stop")).status_code == 404
-    api.force_authenticate(User.objects.create_user("other"))
-    assert api.post(url(answer.pk, "stop")).status_code == 404
-    answer.refresh_from_db()
-    assert answer.status == Answer.Status.PENDING
-    api.force_authenticate(reader)
-    assert api.post(url(answer.pk, "stop")).status_code == 204
-    answer.refresh_from_db()
-    assert answer.status == Answer.Status.STOPPED
 
 
 async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

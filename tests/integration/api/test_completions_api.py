@@ -18,7 +18,6 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import streams, writing
 from chat.types import AnswerToken, Completed, Failed
 from retrieval.models import Collection
-from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -139,17 +138,6 @@ def test_a_key_that_is_a_placeholder_is_none(
     settings.CHAT_REQUIRES_LOGIN = True
     response = api.get("/v1/models", HTTP_AUTHORIZATION=header)
     assert (response.status_code, told(response)["code"]) == (401, "invalid_api_key")
-
-
-def test_a_key_is_its_users_however_it_is_sent(api: APIClient, collection: Collection, settings: Any) -> None:
-    settings.CHAT_REQUIRES_LOGIN = True
-    user = User.objects.create_user("reader")
-    key = key_of(user)
-    for scheme in ("Bearer", "Token", "bearer"):
-        assert api.get("/v1/models", HTTP_AUTHORIZATION=f"{scheme} {key}").status_code == 200
-    user.is_active = False
-    user.save()
-    assert api.get("/v1/models", HTTP_AUTHORIZATION=f"Bearer {key}").status_code == 401
 
 
 def test_a_browsers_session_is_no_key(collection: Collection, settings: Any) -> None:
