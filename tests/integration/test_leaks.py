@@ -158,22 +158,13 @@ def expected_passages(world: World, person: str) -> Call:
 answer, conversation = World.some_answer, World.some_conversation
 
 
-def choices_of_sharing(world: World) -> tuple[Any, dict[str, Any]]:
-    """A conversation, and what of it is shared with whom."""
+def share_page(world: World, person: str) -> Call:
+    """Shares something of a conversation with somebody."""
     chosen = conversation(world)
     scope, audience = world.chance.choice(["answer", "now", "following"]), world.chance.choice(["link", "signed_in"])
     first = Answer.objects.filter(conversation=chosen).order_by("created_at").first()
-    return chosen, {"scope": scope, "audience": audience, "answer": str(first.pk) if first else ""}
-
-
-def share_page(world: World, person: str) -> Call:
-    chosen, body = choices_of_sharing(world)
+    body = {"scope": scope, "audience": audience, "answer": str(first.pk) if first else ""}
     return Call("post", reverse("chat:share", args=[chosen]), body)
-
-
-def share_api(world: World, person: str) -> Call:
-    chosen, body = choices_of_sharing(world)
-    return Call("post", reverse("chat_api:share", args=[chosen]), body, is_json=True)
 
 
 def of(model: Any) -> Callable[[World], Any]:
@@ -196,9 +187,10 @@ RULES: dict[str, Rule] = {
     "chat_api:answer_stream": get("chat_api:answer_stream", answer),
     "chat_api:stop": post("chat_api:stop", answer),
     "chat_api:feedback": post("chat_api:feedback", answer, helpful=False, comment="No."),
-    "chat_api:conversations": either(get("chat_api:conversations"), get("chat_api:conversations", q="boiler")),
-    "chat_api:conversation": get("chat_api:conversation", conversation),
-    "chat_api:share": share_api,
+    "chat_api:conversation-list": either(
+        get("chat_api:conversation-list"), get("chat_api:conversation-list", q="boiler")
+    ),
+    "chat_api:conversation-detail": get("chat_api:conversation-detail", conversation),
     "openai_api:completions": completion,
     "mcp": mcp_tool,
     "llms_txt": get("llms_txt"),
