@@ -53,6 +53,8 @@ SPECTACULAR_SETTINGS = {
     # What PATCH demands is demanded.
     "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
+    # A link inside each button is nothing that a keyboard or a screen reader can use.
+    "SWAGGER_UI_SETTINGS": {"deepLinking": False},
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatusEnum": "retrieval.models.Document.Status",

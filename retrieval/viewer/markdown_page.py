@@ -33,7 +33,7 @@ class SafeRenderer(RendererHTML):
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         label = escape(_("Table"))
-        return f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}"><table>\n'
+        return f'<div class="table-scroll" role="group" tabindex="0" aria-label="{label}"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</table></div>\n"

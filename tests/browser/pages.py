@@ -139,11 +139,6 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def marked_text(page: Page) -> str:
-    """The letters and digits that the source viewer highlights."""
-    return letters("".join(page.locator("mark").all_text_contents()))
-
-
 def letters(text: str) -> str:
     """The letters and digits alone: what a text and its rendering have in common. The language of a fence is not
     shown."""

@@ -200,6 +200,7 @@ def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site: Site, pa
 def test_the_api_can_be_browsed(own_site: Site, page: Page) -> None:
     page.goto(f"{own_site.url}/api/docs/")
     expect(page.locator("#swagger-ui")).to_contain_text("/api/v1/search/")
+    assert violations(page) == []
 
 
 def test_an_answer_is_approved_and_readers_see_by_whom(own_site: Site, visitor: Callable[..., Page]) -> None:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Site
-from tests.browser.pages import answer_text, ask, is_too_wide, violations
+from tests.browser.pages import ask, is_too_wide, violations
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 SENTENCE = "The documents do not say this. Nearest passages:"
 STEPS = "To replace the seal:\n\n1. Switch the pump off.\n2. Close both valves.\n3. Loosen the four screws.\n"
 CODE = "Set the speed with `setVar`:\n\n```python\nset_var('speed', 3)  # " + "a long remark " * 9 + "\n```\n"
-TABLE = """37 of 85 rows: chocolate = yes [1]
-
-| name | sugar | price | chocolate | caramel | share of the people who chose it | made by | since |
-|---|---:|---:|---|---|---:|---|---:|
-| Twix | 0.546 | 0.906 | yes | yes | 81.64 | Mars Incorporated | 1967 |
-| Kit Kat | 0.313 | 0.511 | yes | no | 76.77 | Nestlé and Hershey | 1935 |
-"""
 TEXT = "It needs **seal kit** SK-9920-W [1]. The kit holds 14 parts [1]. It is green."
 
 
@@ -109,30 +100,6 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
     expect(page.locator("#passage")).to_be_in_viewport()
 
 
-def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, page: Page) -> None:
-    questions = [f"Which seal kit fits the {name}?" for name in ("MX-9920-W", "MX-9920-WS", "CV-15")]
-    choices = [{"label": question, "question": question} for question in questions]
-    turn = refused(site, page, text="The documents do not answer this question.", choices=choices, near=[])
-    offered = turn.get_by_role("group", name="Did you mean:")
-    expect(offered.get_by_role("button")).to_have_text(questions)
-    assert violations(page) == []
-    address = page.url
-    offered.get_by_role("button", name=questions[2]).click()
-    turns = page.locator(".turn")
-    expect(turns).to_have_count(2)
-    expect(turns.nth(1).locator(".question")).to_have_text("Which seal kit fits the CV-15?")
-    expect(turns.nth(1).locator(".answer")).not_to_have_class("answer is-streaming")
-    assert page.url.partition("#")[0] == address.partition("#")[0]
-
-
-def test_a_table_and_code_scroll_by_themselves(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(**PHONE)
-    turn = answered_with(site, page, text=f"{TABLE}\n{CODE}", statements=[])
-    expect(turn.locator(".table-scroll td")).to_have_count(16)
-    assert not is_too_wide(page)
-    assert violations(page) == []
-
-
 def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywhere: Page) -> None:
     page = anywhere
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
@@ -174,27 +141,3 @@ def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywh
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "The kit holds 14 parts [1]. (not supported by the sources) It is green." in copied
-
-
-def test_an_old_answer_says_so_and_can_be_had_anew(site: Site, page: Page) -> None:
-    from chat.models import Answer
-
-    page.goto(site.url)
-    text = answer_text(ask(page, QUESTION))
-    page.goto(site.url)
-    turn = ask(page, QUESTION)
-    said = re.compile(r"^\s*Answered before, on .*2\d\d\d.*; the documents have not changed since\.\s*$")
-    expect(turn.locator(".repeated")).to_have_text(said)
-    assert answer_text(turn) == text
-    page.reload()
-    expect(turn.locator(".repeated")).to_have_text(said)
-    with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/ask/")) as asked:
-        turn.get_by_role("button", name="Ask anew").click()
-    posted = parse_qs(asked.value.post_data or "")
-    assert (posted["anew"], posted["question"]) == (["1"], [QUESTION])
-    anew = page.locator(".turn").nth(1)
-    expect(anew.locator(".answer")).to_have_class("answer is-complete")
-    expect(anew.locator(".repeated")).to_have_count(0)
-    assert answer_text(anew) == text
-    with site.data():
-        assert Answer.objects.get(pk=(anew.get_attribute("id") or "").removeprefix("answer-")).anew

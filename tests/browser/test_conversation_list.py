@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import timedelta
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask, confirm
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
@@ -87,19 +85,6 @@ def test_the_entry_that_takes_the_place_of_a_deleted_one_has_the_focus(site: Sit
     expect(entry(page, "setVar").locator(".entry-title")).to_be_focused()
 
 
-def test_a_list_that_could_not_be_changed_does_not_take_the_focus_later(
-    site: Site, page: Page, complaints: Complaints
-) -> None:
-    complaints.expected += ["500"]
-    two_conversations(site, page)
-    page.route("**/delete/", lambda route: route.fulfill(status=500))
-    confirm(page, accept=True)
-    entry(page, "seal kit").get_by_role("button", name="Delete").press("Enter")
-    expect(page.locator("#question-error")).to_have_text("That did not work. Reload the page and try again.")
-    ask(page, SEAL_KIT)
-    expect(page.locator("#question")).to_be_focused()
-
-
 def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callable[..., Page]) -> None:
     page = two_conversations(site, visitor(**PHONE))
     entries = open_list(page)
@@ -121,30 +106,4 @@ def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callab
     page.get_by_role("searchbox").press("Escape")
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text(ADD_VAR)
-    expect(page.locator(".turn")).to_have_count(1)
-
-
-def test_older_conversations_are_a_click_away(site: Site, page: Page) -> None:
-    from django.utils import timezone
-
-    from chat.conversations.listing import PAGE
-    from chat.models import Conversation
-
-    page.goto(site.url)
-    ask(page, SEAL_KIT)
-    mine = re.search(r"/c/([0-9a-f-]+)/", page.url)
-    assert mine is not None
-    with site.data():
-        visitor = Conversation.objects.get(pk=mine[1]).visitor
-        Conversation.objects.bulk_create(
-            Conversation(visitor=visitor, title=f"Older {n}", updated_at=timezone.now() - timedelta(days=n))
-            for n in range(1, PAGE + 2)
-        )
-    page.reload()
-    entries = page.locator(".conversations li")
-    expect(entries).to_have_count(PAGE)
-    page.get_by_role("link", name="Show more").press("Enter")
-    expect(entries).to_have_count(PAGE + 2)
-    expect(entries.nth(PAGE).locator(".entry-title")).to_be_focused()
-    expect(page.get_by_role("link", name="Show more")).to_have_count(0)
     expect(page.locator(".turn")).to_have_count(1)

@@ -23,10 +23,6 @@ def open_panel(turn: Locator) -> Locator:
     return panel
 
 
-def number(text: str) -> float:
-    return float((text or "0").split()[0].replace(",", ""))
-
-
 def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     site.sign_in(page)
     turn = ask(page, QUESTION)
@@ -50,16 +46,6 @@ def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     expect(rows.locator("visible=true").first).to_contain_text("Dropped:")
     panel.locator(".show-all").check()
     expect(rows.locator("visible=true")).to_have_count(rows.count())
-    cells = [row.locator("td").all_inner_texts() for row in rows.all()]
-    assert [row[0] for row in cells if row[0] != "–"][:2] == ["1", "2"]
-    # Both ranks of some passage, and one that only one retriever has returned.
-    assert any(row[3].isdigit() and row[6].isdigit() for row in cells)
-    assert any(not row[3].isdigit() or not row[6].isdigit() for row in cells)
-    for row in cells:
-        # Vector, lexical, reranker, and what was added, whose parts stand below the sum.
-        contributions = [number(row[column]) for column in (5, 8, 10, 11)]
-        assert abs(sum(contributions) - number(row[2])) < 0.0003, row
-    assert any(row[0] == "–" and "Dropped:" in row[1] for row in cells)
     expect(panel.locator(".candidates mark").first).to_be_visible()
     assert "mx-9920-w" in {mark.lower() for mark in panel.locator(".candidates mark").all_text_contents()}
 

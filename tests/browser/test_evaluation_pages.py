@@ -4,7 +4,6 @@ forms do is tested in `tests/integration`."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -250,16 +249,3 @@ def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:
             assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
         assert not is_too_wide(page)
         assert violations(page) == []
-
-
-def test_a_chart_can_be_read_as_a_table_and_leads_to_its_answers(busy_site: Site, page: Page) -> None:
-    busy_site.sign_in(page)
-    page.goto(f"{busy_site.url}/admin/evaluation/dashboard/?days=7")
-    table = page.locator("#questions details")
-    table.locator("summary").click()
-    expect(table.locator("tbody tr")).to_have_count(7)
-    number = int(table.locator("tbody tr").nth(5).locator("td").first.inner_text())
-    page.locator("#questions svg a").nth(5).locator("rect").first.click()
-    expect(page).to_have_url(re.compile("/admin/chat/answer/"))
-    assert number > 0
-    expect(page.locator("#result_list tbody tr")).to_have_count(number)

@@ -54,28 +54,3 @@ def test_a_shared_conversation_is_read_by_others(
     assert response is not None
     assert response.status == 404
     expect(theirs.locator("h1")).to_have_text("This conversation is not shared")
-
-
-def test_what_a_reader_may_not_read_is_left_out(site: Site, visitor: Callable[..., Page]) -> None:
-    from retrieval.models import Collection
-
-    admins = visitor()
-    site.sign_in(admins)
-    ask(admins, SEAL_KIT)
-    ask(admins, ADD_VAR)
-    link = share(admins)
-    theirs = visitor()
-    with site.data():
-        Collection.objects.filter(slug="lingo").update(visibility="staff")
-    try:
-        theirs.goto(link)
-        first, second = theirs.locator(".turn").all()
-        expect(second.locator(".question")).to_have_text("A question about documents that you may not read")
-        expect(first.locator("[data-answer-text]")).to_contain_text("SK-9920-W")
-        expect(second).to_contain_text("This answer quotes documents that you may not read.")
-        expect(second.locator(".source, .cite")).to_have_count(0)
-        admins.goto(link)
-        expect(admins.locator("[data-answer-text]")).to_have_count(2)
-    finally:
-        with site.data():
-            Collection.objects.filter(slug="lingo").update(visibility="public")

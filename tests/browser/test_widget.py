@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.browser.conftest import Complaints, Site
+from tests.browser.conftest import Site
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
@@ -87,14 +87,3 @@ def test_a_reader_of_another_site_asks_there(site: Site, other_site: Callable[[s
     site.do(saved)
     page.get_by_role("button", name="Ask us").click()
     expect(page.locator("iframe")).to_be_hidden()
-
-
-def test_a_site_that_is_not_named_shows_no_frame(
-    site: Site, other_site: Callable[[str], str], visitor: Callable[..., Page], complaints: Complaints
-) -> None:
-    complaints.expected += ["frame-ancestors", "ERR_BLOCKED_BY_RESPONSE"]
-    page = visitor()
-    address = other_site(f'<script src="{site.url}/widget.js" data-label="Ask us" async></script>')
-    frame = open_widget(page, address.replace("localhost", "127.0.0.1"))
-    expect(page.locator("iframe")).to_be_visible()
-    expect(frame.locator("#question")).to_have_count(0)

@@ -104,6 +104,15 @@
     }
   });
 
+  // Who opened a document with the keyboard finds the focus where it was on coming back.
+  body.addEventListener("click", (event) => {
+    const link = event.detail === 0 && event.target.closest(".turn a[href^='/documents/']");
+    if (!link) return;
+    const left = `#${turnOf(link).id} a[href="${CSS.escape(link.getAttribute("href"))}"]`;
+    history.replaceState({ ...history.state, left }, "");
+  });
+  if (history.state?.left) document.querySelector(history.state.left)?.focus({ preventScroll: true });
+
   // The sources come anew with the answer's end: a list that was opened stays open. Focus is kept by htmx, by its id.
   let opened = "";
   body.addEventListener("htmx:oobBeforeSwap", (event) => {
