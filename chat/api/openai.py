@@ -226,7 +226,7 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
     def to_internal_value(self, data: Any) -> list[str]:
         texts = [data] if isinstance(data, str) else data
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise ValidationError("This must be a text or a list of texts, none empty; lists of tokens are not understood.")
+            raise ValidationError("This must be a text, or a list of texts, none empty. Lists of tokens are not read.")
         if not 1 <= len(texts) <= MOST_EMBEDDED:
             raise ValidationError(f"This must have between 1 and {MOST_EMBEDDED} texts.")
         most = conf.embedder().max_tokens

@@ -182,6 +182,7 @@ class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
 _KEPT_SECONDS = 300
 _DOCUMENTS_PER_COLLECTION = 8
 _SHORTEST, _LONGEST = 18, 90
+_NUMBER = re.compile(r"^\d[\d.]*\s+")
 _ASKS_WHAT_AN_ACTIVITY_IS = re.compile(r"What (?:is|are) (?:the )?[A-Z]\w+ing\b")
 
 
@@ -216,11 +217,18 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
     best: dict[int, str] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])
     for document_id, written, path in asking.values_list("document_id", "canonical_questions", "heading_path"):
-        for question in (*written, *(heading for heading in path[-1:] if heading.endswith("?"))):
-            if _can_stand_alone(question) and _telling(question) > _telling(best.get(document_id, "")):
+        for question in _questions(path, written):
+            if _telling(question) > _telling(best.get(document_id, "")):
                 best[document_id] = question
     questions = sorted(best.values(), key=_telling, reverse=True)
     return [Suggestion(question, collection.slug, collection.name) for question in questions]
+
+
+def _questions(path: list[str], written: list[str]) -> list[str]:
+    """What a passage answers and can stand alone: its heading if that one asks, without its number, then the questions
+    that were written for it."""
+    headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
+    return list(filter(_can_stand_alone, [*headings, *written]))
 
 
 def _can_stand_alone(question: str) -> bool:
@@ -239,7 +247,6 @@ def _telling(question: str) -> tuple[int, int]:
 
 MOST_FOLLOW_UPS = 3
 _PASSAGES_LOOKED_AT = 24
-_NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
@@ -262,12 +269,7 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
-        headings = [
-            _NUMBER.sub("", heading)
-            for heading in path[-1:]
-            if heading.endswith("?") and not heading.isupper() and heading not in cited_headings
-        ]
-        for question in list(filter(_can_stand_alone, [*headings, *written]))[:1]:
+        for question in _questions([heading for heading in path[-1:] if heading not in cited_headings], written)[:1]:
             found.setdefault(normalize(question), question)
     return tuple(question for key, question in found.items() if key not in asked)[:MOST_FOLLOW_UPS]
 
