@@ -23,8 +23,8 @@ from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
-from chat.pages.cards import near_cards
-from retrieval.admin.base import CollectionFilter, ConditionFilter, PageAdmin, ReadOnlyAdmin, badge
+from chat.pages.cards import near_cards, passage_url
+from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.record import tell
@@ -72,9 +72,17 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic 
 
 class CitationInline(ReadOnlyInline):
     model = Citation
-    fields = ["marker", "document_title", "section", "page", "quote", "borne_out"]
-    readonly_fields = ["borne_out"]
+    fields = ["marker", "passage", "section", "page", "quote", "borne_out"]
+    readonly_fields = ["passage", "borne_out"]
     verbose_name_plural = _("citations")
+
+    @admin.display(description=_("document"))
+    def passage(self, citation: Citation) -> SafeString | str:
+        """A link to the quoted words; the title alone once the document is gone."""
+        address = passage_url(citation.document_id, citation.start, citation.end)
+        return (
+            format_html('<a href="{}">{}</a>', address, citation.document_title) if address else citation.document_title
+        )
 
     @admin.display(description=_("support"))
     def borne_out(self, citation: Citation) -> str:
@@ -107,8 +115,8 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         "feedback__reason",
         ("collection", CollectionFilter),
         DegradedFilter,
-        ("search_method", admin.AllValuesFieldListFilter),
-        ("generator", admin.AllValuesFieldListFilter),
+        ("search_method", NamedValuesFilter),
+        ("generator", NamedValuesFilter),
         "created_at",
     ]
     list_select_related = ["feedback"]

@@ -59,6 +59,14 @@ class WholeCollectionAdmin(CuratedAdmin):
         return seen_whole_by(request.user)
 
 
+class NamedValuesFilter(admin.AllValuesFieldListFilter):
+    """The values of a column, of which the empty one is a link with words too."""
+
+    def choices(self, changelist: Any) -> Any:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or _t("(none)")}
+
+
 class CollectionFilter(admin.RelatedFieldListFilter):
     """By one of the collections that the user may read; their names are not for everybody."""
 

@@ -31,6 +31,7 @@ from retrieval.admin.base import (
     CollectionFilter,
     ConditionFilter,
     GuardedDeletionAdmin,
+    NamedValuesFilter,
     OpenRowsFilter,
     PageAdmin,
     admin_link,
@@ -287,8 +288,8 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         HoldsInstructionsFilter,
         ("collection", CollectionFilter),
         ("origin", OpenRowsFilter),
-        "language",
-        "media_type",
+        ("language", NamedValuesFilter),
+        ("media_type", NamedValuesFilter),
     ]
     list_select_related = ["collection", "added_by"]
     list_per_page = 50

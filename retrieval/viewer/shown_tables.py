@@ -64,7 +64,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
     is_paged = len(rows) < table.row_count
     label = escape(_("Table"))
     writer.html(
-        f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}" id="table-{table.pk}">'
+        f'<div class="table-scroll" role="group" tabindex="0" aria-label="{label}" id="table-{table.pk}">'
         f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
     for name, kind, _unit in table.columns:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -293,9 +294,10 @@ def test_a_refusal_is_shown_with_its_near_places_and_what_was_offered(admin, ans
     assert "&lt;i&gt;25&lt;/i&gt; days" in html
     assert f"/documents/{document.pk}/?start=1&amp;end=8#passage" in html
     assert "leave: How much leave?" in html
-    Citation.objects.update(verbatim=True, support=1.0)
+    Citation.objects.update(verbatim=True, support=1.0, document=document, start=3, end=9)
     html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
     assert "word for word" in html
+    assert f'<a href="/documents/{document.pk}/?start=3&amp;end=9#passage">' in html
     assert "1.00" not in html
 
 
@@ -304,6 +306,8 @@ def test_answers_and_conversations_are_listed(admin, answer):
     Answer.objects.create(conversation=answer.conversation, question="Without feedback?")
     page = admin.get("/admin/chat/answer/", {"q": "days"})
     assert page.context["cl"].result_count == 1
+    # The empty value of a filter is a link with words.
+    assert re.search(r'<a href="\?q=days&amp;search_method=">\s*\(none\)</a>', page.content.decode())
     for query in ("", "?status__exact=failed", "?feedback__helpful__exact=0", "?q=%00"):
         assert admin.get(f"/admin/chat/answer/{query}", follow=True).status_code == 200
     assert admin.get("/admin/chat/conversation/", {"q": "How"}).context["cl"].result_count == 1

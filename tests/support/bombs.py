@@ -350,6 +350,9 @@ def html_tables_in_tables(depth: int = 200) -> bytes:
     return html(b"<table><tr><td>x" * depth)
 
 
+# Markdown ------------------------------------------------------------------------------------------------------------
+
+
 def markdown_quotes(depth: int = 100_000) -> bytes:
     return b"# T\n\n" + b">" * depth + b" words\n" * 50
 
@@ -367,6 +370,9 @@ def markdown_table(columns: int = 20_000, rows: int = 20) -> bytes:
     return b"# T\n\nwords\n\n" + row + b"|---" * columns + b"|\n" + row * rows
 
 
+# Tables and JSON -----------------------------------------------------------------------------------------------------
+
+
 def csv_columns(columns: int = 100_000, rows: int = 20) -> bytes:
     return b",".join(b"c%d" % n for n in range(columns)) + b"\n" + (b"word," * columns + b"\n") * rows
 
@@ -381,6 +387,9 @@ def json_deep(depth: int = 100_000) -> bytes:
 
 def json_lines(count: int = 2_000_000) -> bytes:
     return b'{"words": "The pump hums"}\n' + b"1\n" * count
+
+
+# Text and source code ------------------------------------------------------------------------------------------------
 
 
 def text_one_line(megabytes: int = 20) -> bytes:
