@@ -108,15 +108,12 @@ def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
 
 _TRIGGER = re.compile(r"[&:@.(<\[]")
 _SEPARATOR = re.compile(r"\\?/\\?/")
-_REFERENCE = re.compile(r"&(#?[0-9A-Za-z]{1,31});")
-_OPEN_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{0,31}\Z")
+_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,31};")
 _DOMAIN = re.compile(r"@[\w-]{1,63}(?:\\?\.[\w-]{1,63}){1,8}")
-_OPEN_DOMAIN = re.compile(r"@[\w.\\-]{0,200}\Z")
 _NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\\?\Z")
 _WORD_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}\\?\Z")
 _WWW = re.compile(r"(?:^|\W)(www)\\?\Z", re.IGNORECASE)
-_TARGET = re.compile(r"\(\s{0,20}+([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
-_OPEN_BRACKET = re.compile(r"\([^\s()]{0,200}+\Z")
+_TARGET = re.compile(r"\(([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
 _SCHEMES = frozenset(
     {"mailto", "javascript", "vbscript", "data", "tel", "sms", "xmpp", "file", "blob", "callto", "skype", "whatsapp"}
     | {"intent", "about", "view-source"}
@@ -125,12 +122,12 @@ _LEADING_TAGS = (
     "a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|source"
     "|style|svg|table|td|video"
 )
-_LEADING_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/]", re.IGNORECASE)
-_OPEN_TAG = re.compile(r"<[A-Za-z]{0,8}\Z")
-_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:")
-_OPEN_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{0,31}\Z")
 _LONGEST_TAG = 600
+_LEADING_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+>?", re.IGNORECASE)
+_OPEN_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+\Z", re.IGNORECASE)
+_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_ADDRESS}}}(?=\S)")
 # What stands in front of a definition on its line.
 _SIGNS = " \t>*+-0123456789.)"
 # In a link's target these can lead to another site; other targets lead nowhere.
@@ -140,109 +137,93 @@ _BEHIND = 66
 
 
 class LinkStream:
-    """Passes streamed text on with links broken that lead elsewhere than to ``known`` addresses (canonical ones).
+    """Passes streamed text on, word by word, with links broken that lead elsewhere than to ``known`` addresses
+    (canonical ones).
 
-    ``texts`` are the sources': HTML that stands in one of them stays. The work for a piece is bounded by its length and
-    that of the longest address.
+    ``texts`` are the sources': HTML that stands in one of them stays. A word of more than :data:`LONGEST_ADDRESS`
+    characters is parted by blanks. The work for a piece is bounded by its length and that of the longest address.
     """
 
     def __init__(self, known: Collection[str], texts: Collection[str] = ()) -> None:
         self._known = known
         self._tags = {tag for text in texts if "<" in text for tag in _TAG.findall(text)}
+        # The word, or the sign of HTML, that is not at its end yet.
         self._held = ""
-        self._before = ""
         self._only_signs = True
         self._definition = False
 
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty."""
-        return self._pass(self._held + piece)
+        text = _LONG_WORD.sub(r"\g<0> ", self._held + piece)
+        end = 1 + max(text.rfind(blank) for blank in " \t\n")
+        tag = _OPEN_TAG.search(text, max(0, end - 2 * _LONGEST_TAG))
+        return self._pass(text, min(end, tag.start()) if tag else end)
 
     def close(self) -> str:
         """What was held back, at the end of the stream."""
-        # Nothing goes on over white space.
-        held, shown = self._held, ""
-        while held:
-            shown += self._pass(f"{held} ")
-            # A sign whose continuation cannot come any more is an ordinary sign.
-            held, shown = (self._held[1:-1], shown + self._moved(self._held[0])) if self._held else ("", shown[:-1])
-        return shown
+        return self._pass(self._held, len(self._held))
 
-    def _pass(self, text: str) -> str:
+    def _pass(self, text: str, end: int) -> str:
         shown: list[str] = []
         done = 0
-        self._held = ""
-        while trigger := _TRIGGER.search(text, done):
-            at = trigger.start()
+        while (trigger := _TRIGGER.search(text, done)) and (at := trigger.start()) < end:
             shown.append(self._moved(text[done:at]))
-            judged = self._judged(text, at)
-            if judged is None:
-                self._held = text[at:]
-                return "".join(shown)
-            replacement, done = judged
+            replacement, done = self._judged(text, at, text[max(0, at - _BEHIND) : at])
             self._moved(text[at:done])
             shown.append(replacement)
-        shown.append(self._moved(text[done:]))
+        end = max(done, end)
+        shown.append(self._moved(text[done:end]))
+        self._held = text[end:]
         return "".join(shown)
 
     def _moved(self, text: str) -> str:
         """The text, which now lies behind."""
-        self._before = (self._before + text[-_BEHIND:])[-_BEHIND:]
         line = text.rpartition("\n")
         self._only_signs = (self._only_signs or bool(line[1])) and not line[2].strip(_SIGNS)
         return text
 
-    def _judged(self, text: str, at: int) -> tuple[str, int] | None:
-        """What is shown for the sign at ``at``, and where the text goes on; None when more must be known."""
+    def _judged(self, text: str, at: int, before: str) -> tuple[str, int]:
+        """What is shown for the sign at ``at``, and where the text goes on."""
         match text[at]:
             case "&":
                 return self._reference(text, at)
             case ":":
-                return self._colon(text, at)
+                return self._colon(text, at, before)
             case "@":
-                return self._mail(text, at)
-            case ".":
-                is_www = _WWW.search(self._before)
-                return self._address(text, at, at + 1, is_www[1]) if is_www else (".", at + 1)
-            case "(":
+                return self._mail(text, at, before)
+            case "." if is_www := _WWW.search(before):
+                return self._address(text, at, at + 1, is_www[1])
+            case "(" if before.endswith("]"):
                 return self._target(text, at)
             case "<":
                 return self._angle(text, at)
-            case "[":
-                escaped = self._before.endswith("\\")
-                self._definition = self._definition if escaped else self._only_signs
+            case "[" if not before.endswith("\\"):
+                self._definition = self._only_signs
         return text[at], at + 1
 
-    def _reference(self, text: str, at: int) -> tuple[str, int] | None:
+    def _reference(self, text: str, at: int) -> tuple[str, int]:
         if reference := _REFERENCE.match(text, at):
             spelt = html.unescape(reference.group())
             if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\"):
                 return "& ", at + 1
-        elif _OPEN_REFERENCE.match(text, at):
-            return None
         return "&", at + 1
 
-    def _colon(self, text: str, at: int) -> tuple[str, int] | None:
-        if self._definition and self._before.endswith("]"):
+    def _colon(self, text: str, at: int, before: str) -> tuple[str, int]:
+        if self._definition and before.endswith("]"):
             self._definition = False
             return " :", at + 1
-        word = _WORD_BEFORE.search(self._before)
+        word = _WORD_BEFORE.search(before)
         scheme = word.group().rstrip("\\") if word else ""
         if separator := _SEPARATOR.match(text, at + 1):
             return self._address(text, at, separator.end(), scheme)
-        if text[at + 1 :] in ("", "/", "\\", "\\/", "/\\", "\\/\\"):
-            return None
-        if scheme.lower() in _SCHEMES and not text[at + 1].isspace():
+        if scheme.lower() in _SCHEMES and text[at + 1 : at + 2].strip():
             return self._address(text, at, at + 1, scheme)
         return ":", at + 1
 
-    def _address(self, text: str, at: int, begin: int, word: str) -> tuple[str, int] | None:
+    def _address(self, text: str, at: int, begin: int, word: str) -> tuple[str, int]:
         """An address of which ``word`` has been shown, and which goes on at ``at``."""
-        end = ENDS_ADDRESS.search(text, begin, begin + LONGEST_ADDRESS)
-        if end is None and len(text) < begin + LONGEST_ADDRESS:
-            return None
-        stop = end.start() if end else begin + LONGEST_ADDRESS
-        whole = without_closing(word + text[at:stop])
+        end = ENDS_ADDRESS.search(text, begin)
+        whole = without_closing(word + text[at : end.start() if end else len(text)])
         stop = max(begin, at + len(whole) - len(word))
         addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
         return text[at:stop] if any(map(self._is_known, addresses)) else _broken(text[at:stop]), stop
@@ -250,38 +231,24 @@ class LinkStream:
     def _is_known(self, address: str) -> bool:
         return canonical(address) in self._known
 
-    def _mail(self, text: str, at: int) -> tuple[str, int] | None:
-        name = _NAME_BEFORE.search(self._before)
-        if name is None:
-            return "@", at + 1
-        if _OPEN_DOMAIN.match(text, at):
-            return None
-        domain = _DOMAIN.match(text, at)
-        if domain is None or canonical(f"mailto:{name.group()}{domain.group()}") in self._known:
-            return "@", at + 1
-        return "[@]", at + 1
+    def _mail(self, text: str, at: int, before: str) -> tuple[str, int]:
+        name, domain = _NAME_BEFORE.search(before), _DOMAIN.match(text, at)
+        is_foreign = name and domain and not self._is_known(f"mailto:{name.group()}{domain.group()}")
+        return "[@]" if is_foreign else "@", at + 1
 
-    def _target(self, text: str, at: int) -> tuple[str, int] | None:
-        if not self._before.endswith("]"):
-            return "(", at + 1
+    def _target(self, text: str, at: int) -> tuple[str, int]:
         match = _TARGET.match(text, at)
-        if match is None or match.end() == len(text) or _OPEN_BRACKET.match(text, match.end()):
-            return None
-        target = without_closing(match[1])
+        target = without_closing(match[1]) if match else ""
         leads_away = _LEADS_AWAY.search(target) and not self._is_known(target)
-        return " (" if leads_away else "(", at + 1
+        # What comes behind a blank may lead away too.
+        return " (" if leads_away or text[at + 1 : at + 2].isspace() else "(", at + 1
 
-    def _angle(self, text: str, at: int) -> tuple[str, int] | None:
-        if _OPEN_TAG.match(text, at) or _OPEN_AUTOLINK.match(text, at):
-            return None
-        if not (_LEADING_TAG.match(text, at) or _AUTOLINK.match(text, at)):
+    def _angle(self, text: str, at: int) -> tuple[str, int]:
+        tag = _LEADING_TAG.match(text, at) or _AUTOLINK.match(text, at)
+        if tag is None:
             return "<", at + 1
-        end = text.find(">", at, at + _LONGEST_TAG)
-        if end < 0 and len(text) < at + _LONGEST_TAG:
-            return None
-        tag = text[at : end + 1]
-        if end > 0 and (self._is_known(tag[1:-1]) or tag in self._tags):
-            return tag, end + 1
+        if self._is_known(tag.group()[1:-1]) or tag.group() in self._tags:
+            return tag.group(), tag.end()
         return "< ", at + 1
 
 
