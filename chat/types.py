@@ -60,9 +60,8 @@ class CheckedStatement:
     """A sentence of the answer, held against the sources: ``text[start:end]`` of the answer, without closing markers.
 
     ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
-    measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words`, `uncited`, or `elsewhere`
-    (another source than the cited one supports it). ``best`` is the place that supports it best; ``verbatim`` says
-    that it stands there word for word.
+    measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words` or `uncited`. ``best`` is
+    the place that supports it best; ``verbatim`` says that it stands there word for word.
     """
 
     start: int

@@ -107,6 +107,7 @@ _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)
 _RULE = r"[ \t]*+\|(?=[ \t:|]*+-)[ \t:|-]*+$"
 _TABLE_HEAD = re.compile(rf"^[ \t]*+\|.*$(?=\n{_RULE})", re.MULTILINE)
 _TABLE_RULE = re.compile(rf"^{_RULE}", re.MULTILINE)
+_LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
@@ -191,42 +192,34 @@ def find_markers(text: str) -> list[Marker]:
     return [_marker(match) for match in MARKER.finditer(blank_code(text))]
 
 
-def _marker(match: re.Match[str]) -> Marker:
-    return Marker(int(match[1]), *match.span())
+def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
+    """Each marker of an answer with what it speaks for: the sentence, or the part of one, that ends there.
 
-
-@dataclass(frozen=True, slots=True)
-class CitedStatement:
-    """A part of an answer and the markers that speak for it."""
-
-    text: str
-    markers: list[Marker]
-
-
-def cited_statements(text: str) -> list[CitedStatement]:
-    """The answer's statements in order, each with its markers; where there is a statement, every marker has one.
-
-    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row.
-    Markers in a paragraph of their own speak for the last statement before them (a table or a piece of code), markers
-    before any statement for the first one.
+    A marker behind another one, or in a paragraph of its own, speaks for what stands before it, be it a table or a
+    piece of code; one before any words, for none.
     """
-    statements: list[CitedStatement] = []
-    early: list[Marker] = []
-
-    def add_statement(start: int, end: int) -> None:
-        statement = text[start:end].strip()
-        if _WORD.search(statement):
-            statements.append(CitedStatement(statement, [*early] if not statements else []))
-
+    words = ""
     prose = blank_code(text)
     for start, end in _pieces(text):
         for match in MARKER.finditer(prose, start, end):
-            add_statement(start, match.start())
-            markers = statements[-1].markers if statements else early
-            markers.append(_marker(match))
+            words = _last_sentence(text[start : match.start()]) or words
+            yield _marker(match), words
             start = match.end()
-        add_statement(start, end)
-    return statements
+        words = _last_sentence(text[start:end]) or words
+
+
+def _last_sentence(text: str) -> str:
+    """The last sentence of what stands between two markers; a piece of code whole; empty without words."""
+    # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
+    text = _LEADING_STOP.sub("", text.strip())
+    if not _WORD.search(text):
+        return ""
+    *_, (start, end, _break) = split_sentences(text, 0, len(text))
+    return text if "```" in text else text[start:end]
+
+
+def _marker(match: re.Match[str]) -> Marker:
+    return Marker(int(match[1]), *match.span())
 
 
 @dataclass(slots=True)
@@ -241,12 +234,11 @@ class CitedSentence:
     markers: tuple[int, ...] = ()
 
 
-def cited_sentences(text: str, *, spread: bool = True) -> list[CitedSentence]:
+def cited_sentences(text: str) -> list[CitedSentence]:
     """The answer's sentences in order, list items and table rows among them.
 
-    Markers in or behind a sentence speak for it and, unless they are not to ``spread``, for those before it that have
-    none, back to the start of the paragraph, item or row. Markers in a paragraph of their own speak as if they stood at
-    the end of the one before.
+    Markers in or behind a sentence speak for it. Markers in a paragraph of their own speak as if they stood at the end
+    of the one before.
 
     Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
     what it should cannot be told from its words.
@@ -268,19 +260,9 @@ def cited_sentences(text: str, *, spread: bool = True) -> list[CitedSentence]:
             paragraphs.append(sentences)
         for group in _MARKERS.finditer(markers, *piece):
             if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
-                _cite(paragraphs[-1], group.start(), _numbers(group.group()), spread)
+                cited = paragraphs[-1][max(0, bisect_right(paragraphs[-1], group.start(), key=attrgetter("start")) - 1)]
+                cited.markers = tuple(dict.fromkeys((*cited.markers, *_numbers(group.group()))))
     return list(chain.from_iterable(paragraphs))
-
-
-def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int], spread: bool) -> None:
-    """Add the markers at an offset to the sentence there and, to ``spread`` them, to those right before it that have
-    none."""
-    last = max(0, bisect_right(sentences, at, key=attrgetter("start")) - 1)
-    first = last
-    while spread and first > 0 and not sentences[first - 1].markers:
-        first -= 1
-    for sentence in sentences[first : last + 1]:
-        sentence.markers = tuple(dict.fromkeys((*sentence.markers, *numbers)))
 
 
 def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:

@@ -350,7 +350,7 @@ async def _ask_model(
         pieces.append(piece)
         yield AnswerToken(piece)
     text = "".join(pieces).strip()
-    verified = await in_thread(verify)(text, draft.sources, by_sentence=True)
+    verified = await in_thread(verify)(text, draft.sources)
     draft.notices += doubts_of(verified, draft)
     yield await in_thread(_complete)(draft, text, verified)
 

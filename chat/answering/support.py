@@ -298,14 +298,13 @@ class AssertionCheck:
 
 
 class SupportReason(StrEnum):
-    """What speaks against a sentence. ``ELSEWHERE``: another source than the cited one bears it out."""
+    """What speaks against a sentence."""
 
     NUMBER = "number"
     NAME = "name"
     NEGATION = "negation"
     WORDS = "words"
     UNCITED = "uncited"
-    ELSEWHERE = "elsewhere"
 
 
 THRESHOLD = 0.7
@@ -351,22 +350,11 @@ class SupportScorer:
     def score(self, statements: Sequence[Statement]) -> list[SentenceSupport | None]:
         """The support of each statement, in order; None for one that asserts nothing (:func:`extract_assertion`).
 
-        A statement is checked against the passages it cites. When these do not bear it out and all together do, it
-        stays unsupported, for the reason `elsewhere`, and its match is there. One that cites no passage that is given
-        is checked against all of them, and has the reason `uncited`.
+        A statement is checked against the passages it cites. One that cites no passage that is given is checked against
+        all of them, and has the reason `uncited`.
         """
         scopes = [self._cited(statement.markers) for statement in statements]
         supports = self._measure([(each.text, scope) for each, scope in zip(statements, scopes, strict=True)])
-        doubtful = [
-            number
-            for number, support in enumerate(supports)
-            if support is not None and not support.supported and 0 < len(scopes[number]) < len(self._passages)
-        ]
-        anywhere = self._measure([(statements[number].text, self._passages) for number in doubtful])
-        for number, other in zip(doubtful, anywhere, strict=True):
-            own = supports[number]
-            if own is not None and other is not None and other.supported:
-                supports[number] = replace(own, reasons=(*own.reasons, SupportReason.ELSEWHERE), match=other.match)
         return [
             replace(support, reasons=(*support.reasons, SupportReason.UNCITED))
             if support is not None and not scope

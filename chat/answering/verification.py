@@ -2,132 +2,88 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from chat.answering.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
+from chat.answering.citations import CitedSentence, Marker, cited_sentences, cited_words, quoted
 from chat.answering.support import (
     EvidencePassage,
     EvidenceSentence,
     SentenceSupport,
     Statement,
-    SupportReason,
     SupportScorer,
 )
 from chat.answering.units import quotable_units
 from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval.infrastructure.tracing import span
 from retrieval.text.language import detect_language
-from retrieval.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    Supports = list[SentenceSupport | None]
-
-logger = logging.getLogger(__name__)
 
 DIGITS = 4
 _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
-_LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 
 
 @span("verification")
-def verify(text: str, sources: Sequence[ContextSource], *, by_sentence: bool = False) -> Verified:
+def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     """The words of the sources that an answer's markers mean, in order, and each of its sentences with its support.
 
     Words that stand in a source as they stand in the answer are found as they are (support 1). Else the sentence of the
-    source that comes closest is quoted, and the support is the probability that it bears the words out. A statement is
-    what asserts something that could be checked (:func:`.assertions.extract_assertion`); headings and code are none.
-
-    Support is None for what is written in another language than the sources it rests on, where words tell nothing.
-
-    With ``by_sentence`` each sentence has markers of its own, as :mod:`chat.answering.attribution` gives them: none
-    speaks for the sentences before it. There is a statement for every sentence then; the support of one that asserts
-    nothing is None.
+    source that comes closest is quoted, and the support is the probability that it bears the words out. Headings and
+    code are no sentences; the support of a sentence that asserts nothing is None. So is that of what is written in
+    another language than the sources it rests on, where words tell nothing.
     """
-    mentions = _mentions(text, {source.marker: source for source in sources}, by_sentence)
-    sentences = cited_sentences(text, spread=not by_sentence)
-    scorer = SupportScorer([evidence_of(source) for source in sources])
-    supports = iter(
-        scorer.score_each([(each.statement, each.source.marker) for each in mentions if each.verbatim is None])
-    )
-    checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
+    by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
-    citations = [
-        citation
-        for mention in mentions
-        for citation in _citations(mention, None if mention.verbatim else next(supports), comparable)
-    ]
-    citations.sort(key=lambda citation: citation.marker_start)
-    statements = tuple(
-        _checked(sentence, support, citations, comparable)
-        if support is not None
-        else CheckedStatement(sentence.start, sentence.end, sentence.markers)
-        for sentence, support in zip(sentences, checked, strict=True)
-        if support is not None or by_sentence
+    scorer = SupportScorer([evidence_of(source) for source in sources])
+    sentences = cited_sentences(text)
+    checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
+    return Verified(
+        tuple(
+            _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
+            for marker, words in cited_words(text)
+            if marker.number in by_marker
+        ),
+        tuple(_checked(sentence, support, comparable) for sentence, support in zip(sentences, checked, strict=True)),
     )
-    return Verified(tuple(citations), statements)
 
 
 # Citations -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Mention:
-    """A statement that cites a source, by ``markers`` of the same number.
-
-    ``verbatim`` is the statement's start and end in the document, None where it does not stand there word for word.
-    """
-
-    statement: str
-    source: ContextSource
-    markers: Sequence[Marker]
-    verbatim: tuple[int, int] | None
-
-
-def _mentions(text: str, by_marker: dict[int, ContextSource], by_sentence: bool) -> list[_Mention]:
-    mentions: list[_Mention] = []
-    uncited: list[str] = []
-    for cited in cited_statements(text):
-        # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
-        statement = _LEADING_STOP.sub("", cited.text)
-        if by_sentence:
-            *_, (start, end, _break) = split_sentences(statement, 0, len(statement))
-            statement, uncited = statement[start:end] if "```" not in statement else statement, []
-        for number in dict.fromkeys(marker.number for marker in cited.markers):
-            if source := by_marker.get(number):
-                markers = [marker for marker in cited.markers if marker.number == number]
-                mentions.append(_Mention(statement, source, markers, _find_verbatim(statement, uncited[::-1], source)))
-        if cited.markers:
-            uncited.clear()
-        else:
-            uncited.append(statement)
-    return mentions
-
-
-def _find_verbatim(statement: str, before: Iterable[str], source: ContextSource) -> tuple[int, int] | None:
-    """Start and end of a statement that stands in a source word for word; None for one that does not.
-
-    ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
-    the source too (the items of a list, the paragraph above a piece of code) are part of the quotation. Numbers in
-    brackets count as the same in the document's writing and in an answer's.
-    """
+def _cite(
+    marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
+) -> VerifiedCitation:
+    """What the marker means: the words themselves, where they are verbatim, else what comes closest to them."""
     block = source.block
-    content = quoted(block.content)
-    start = content.find(quoted(statement))
-    end = start + len(statement)
-    if start < 0:
-        if not (code := _find_code(statement, block.content)):
-            return None
-        start, end = code
-    for uncited in before:
-        earlier = content.rfind(quoted(uncited), 0, start)
-        if earlier < 0 or content[earlier + len(uncited) : start].strip():
-            break
-        start = earlier
-    return block.start + start, block.start + end
+    verbatim = _find_verbatim(words, source)
+    if verbatim:
+        (start, end), value = verbatim, 1.0
+    else:
+        (support,) = scorer.score_each([(words, marker.number)])
+        value = _support_value(support, is_comparable)
+        closest = (
+            support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
+        )
+        start, end = closest.start, closest.end
+    return VerifiedCitation(
+        marker=marker.number,
+        passage=block.passage_at(start),
+        quote=block.content[start - block.start : end - block.start],
+        start=start,
+        end=end,
+        marker_start=marker.start,
+        marker_end=marker.end,
+        support=value,
+        verbatim=verbatim is not None,
+    )
+
+
+def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
+    """Start and end of what stands in a source word for word; None where it does not. Numbers in brackets count as the
+    same in the document's writing and in an answer's."""
+    block = source.block
+    start = quoted(block.content).find(quoted(words)) if words else -1
+    found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
+    return (block.start + found[0], block.start + found[1]) if found else None
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
@@ -136,34 +92,6 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
     return found.span() if found else None
-
-
-def _citations(
-    mention: _Mention, support: SentenceSupport | None, comparable: Collection[int]
-) -> Iterable[VerifiedCitation]:
-    """A citation for each marker: of the statement itself, where it is verbatim, else of what comes closest to it."""
-    source, block = mention.source, mention.source.block
-    if mention.verbatim:
-        start, end = mention.verbatim
-        value: float | None = 1.0
-    else:
-        value = _support_value(support, source.marker in comparable)
-        closest = (
-            support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
-        )
-        start, end = closest.start, closest.end
-    for marker in mention.markers:
-        yield VerifiedCitation(
-            marker=marker.number,
-            passage=block.passage_at(start),
-            quote=block.content[start - block.start : end - block.start],
-            start=start,
-            end=end,
-            marker_start=marker.start,
-            marker_end=marker.end,
-            support=value,
-            verbatim=mention.verbatim is not None,
-        )
 
 
 # Support -------------------------------------------------------------------------------------------------------------
@@ -186,23 +114,18 @@ def is_foreign(source: ContextSource, answer: str) -> bool:
     return "" not in languages and len(languages) > 1
 
 
-def _checked(
-    sentence: CitedSentence, support: SentenceSupport, citations: Sequence[VerifiedCitation], comparable: set[int]
-) -> CheckedStatement:
-    match, reasons = support.match, support.reasons
-    if match and any(
-        each.marker == match.passage.marker and each.start <= match.sentence.start < each.end for each in citations
-    ):
-        # It belongs to a quotation whose marker comes further on: an item of a list that is cited at its end.
-        reasons = tuple(reason for reason in reasons if reason is not SupportReason.UNCITED)
+def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]) -> CheckedStatement:
     value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    if support is None:
+        return CheckedStatement(sentence.start, sentence.end, sentence.markers)
+    match = support.match
     return CheckedStatement(
         start=sentence.start,
         end=sentence.end,
         markers=sentence.markers,
         support=value,
         supported=None if value is None else support.supported,
-        reasons=tuple(map(str, reasons)) if value is not None else (),
+        reasons=tuple(map(str, support.reasons)) if value is not None else (),
         best=BestPlace(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
         verbatim=support.features is None and support.supported,
     )

@@ -96,7 +96,7 @@ class StatementSerializer(serializers.Serializer[Any]):
     verbatim = serializers.BooleanField(help_text="It stands in a source word for word.")
     reasons = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What speaks against it: `number`, `name`, `negation`, `words`, `uncited`, `elsewhere`.",
+        help_text="What speaks against it: `number`, `name`, `negation`, `words`, `uncited`.",
     )
     best = serializers.DictField(
         allow_null=True, help_text="The words of the source `marker`, from `start` to `end`, that bear it out best."

@@ -214,7 +214,6 @@ REASONS = {
     "negation": gettext_lazy("one of them negates what the other says"),
     "words": gettext_lazy("its words are not in the source"),
     "uncited": gettext_lazy("it names no source"),
-    "elsewhere": gettext_lazy("another source than the one it names supports it"),
 }
 
 

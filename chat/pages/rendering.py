@@ -150,7 +150,7 @@ class Doubt:
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
     """The statements that were checked and not found in the sources, in the order of the text."""
     doubted = [
-        Doubt(statement["start"], statement["end"], _in_words(statement["reasons"], statement["best"]))
+        Doubt(statement["start"], statement["end"], _in_words(statement["reasons"]))
         for statement in statements
         if statement["supported"] is False
     ]
@@ -172,16 +172,13 @@ def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     return text
 
 
-def _in_words(reasons: Iterable[str], best: Mapping[str, Any] | None) -> str:
+def _in_words(reasons: Iterable[str]) -> str:
     sentences = {
         "number": _("A number in it is not in the source."),
         "name": _("A name in it is not in the source."),
         "negation": _("The source seems to say the opposite."),
         "words": _("The source does not say this in these words."),
         "uncited": _("It names no source."),
-        "elsewhere": _("Source %(number)d says it, not the one that is named.") % {"number": best["marker"]}
-        if best
-        else _("Another source says it, not the one that is named."),
     }
     explanations = [sentences[reason] for reason in reasons if reason in sentences]
     return " ".join(explanations or [sentences["words"]])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chat.answering.citations import remove_markers
-from chat.answering.support import SupportReason, groundedness
+from chat.answering.support import SupportReason, extract_assertion, groundedness
 from chat.answering.verification import verify
 from chat.answering.words import stems
 from chat.debugging.candidates import reason_label
@@ -159,7 +159,8 @@ class OfflineJudge:
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
-        is_claimed = not case.is_quoted and bool(self._verify(case).statements)
+        said = (case.answer[one.start : one.end] for one in self._verify(case).statements)
+        is_claimed = not case.is_quoted and any(map(extract_assertion, said))
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context)
 
@@ -189,12 +190,11 @@ class OfflineJudge:
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
         # As a probability: rather not than so.
-        return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in self._verify(case).statements])
+        return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in statements])
 
     def _citation_support(self, case: Case, _test_case: LLMTestCase) -> Measured:
         """The share of sentences that the passages they cite support; one that cites none is not supported."""
         statements = _measured(self._verify(case))
-        # Not by its markers: an item of a list may be cited at the end of the list.
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         details = [

