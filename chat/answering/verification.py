@@ -55,8 +55,9 @@ def _cite(
     """What the marker means: the words themselves, where they are verbatim, else what comes closest to them."""
     block = source.block
     verbatim = _find_verbatim(words, source)
+    value: float | None = 1.0
     if verbatim:
-        (start, end), value = verbatim, 1.0
+        start, end = verbatim
     else:
         (support,) = scorer.score_each([(words, marker.number)])
         value = _support_value(support, is_comparable)
