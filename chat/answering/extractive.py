@@ -7,7 +7,7 @@ when the documents probably do not answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from chat.answering.citations import find_markers
@@ -50,10 +50,10 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
         raise NoAnswer
     text, citations = "", []
     for excerpt, unit in shown:
-        gap = "\n\n" if text else ""
+        text += "\n\n" if text else ""
         piece = render(excerpt)
-        citations += [_moved(citation, len(text) + len(gap)) for citation in _citations(piece, excerpt, unit)]
-        text += gap + piece
+        citations += _citations(piece, len(text), excerpt, unit)
+        text += piece
     return Quotation(text, tuple(citations))
 
 
@@ -81,8 +81,8 @@ def _say_the_same(unit: QuotableUnit, first: QuotableUnit) -> bool:
     return bool(words) and len(words & known) >= SAME_WORDS * len(words)
 
 
-def _citations(piece: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """A citation for each marker of an excerpt as it is shown, of the place that is marked."""
+def _citations(piece: str, at: int, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
+    """A citation for each marker of an excerpt, which is shown as ``piece`` from ``at`` on, of the marked place."""
     marked = find_marked(piece, unit)
     block = excerpt.source.block
     for marker in find_markers(piece):
@@ -92,22 +92,10 @@ def _citations(piece: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[Ver
             quote=unit.text,
             start=unit.start,
             end=unit.end,
-            marker_start=marker.start,
-            marker_end=marker.end,
+            marker_start=at + marker.start,
+            marker_end=at + marker.end,
             support=1.0,
             verbatim=True,
-            marked_start=None if marked is None else marked[0],
-            marked_end=None if marked is None else marked[1],
+            marked_start=None if marked is None else at + marked[0],
+            marked_end=None if marked is None else at + marked[1],
         )
-
-
-def _moved(citation: VerifiedCitation, by: int) -> VerifiedCitation:
-    marked_start = None if citation.marked_start is None else citation.marked_start + by
-    marked_end = None if citation.marked_end is None else citation.marked_end + by
-    return replace(
-        citation,
-        marker_start=citation.marker_start + by,
-        marker_end=citation.marker_end + by,
-        marked_start=marked_start,
-        marked_end=marked_end,
-    )

@@ -18,14 +18,13 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.attribution import LoopingAnswer
-from chat.answering.completion_client import CompletionClient, Refused, Request
+from chat.answering.completion_client import CompletionClient, Request
 from chat.answering.filtered_stream import OutputStream
 from chat.answering.machinery import MachineryStream
 from chat.answering.prompts import (
     BYTES_PER_TOKEN,
     NO_ANSWER,
     PROMPT_VERSION,
-    Prompt,
     compose,
     estimated_tokens,
     quote_result,
@@ -45,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 # What the description of the function takes of the prompt.
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
-# So often a model may ask, with several calls at once, before it has to answer.
-MOST_ROUNDS = 3
 # Of what prompt and answer may hold, this share, and no more than these tokens, is kept for the results.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
 # Of a result, this much is kept for the debug panel.
@@ -58,41 +55,26 @@ def room_for_results(context_tokens: int) -> int:
 
 
 class TableDialogue:
-    """The messages of one answer, which grow with each round of calls. ``ends_at`` is by the monotonic clock."""
+    """What a model asks of the tables, and what it is told. ``ends_at`` is by the monotonic clock."""
 
     def __init__(
-        self,
-        tables: AskableTables,
-        prompt: Prompt,
-        output: OutputStream,
-        draft: AnswerDraft,
-        *,
-        room_tokens: int,
-        ends_at: float,
+        self, tables: AskableTables, output: OutputStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
     ) -> None:
-        self.messages: list[dict[str, Any]] = list(prompt.messages)
         self._tables = tables
-        self._prompt = prompt
         self._output = output
         self._draft = draft
         self._room_tokens = room_tokens
         self.ends_at = ends_at
 
-    @property
-    def has_calls(self) -> bool:
-        return len(self.messages) > len(self._prompt.messages)
-
-    def forget_calls(self) -> None:
-        """The messages as they were before the first call."""
-        self.messages = list(self._prompt.messages)
-
-    async def tell(self, said: str, calls: CallsOfRound) -> None:
-        """Run the calls that followed what the model said. Raises: GenerationFailed when the time is over."""
-        self.messages.append({"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]})
+    async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
+        """The messages of the calls that followed what the model said, and of their results. Raises: GenerationFailed
+        when the time is over."""
+        messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
         for call in calls:
             told = await self._run(call)
             self._room_tokens -= estimated_tokens(told)
-            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+        return messages
 
     async def _run(self, call: Call) -> str:
         try:
@@ -198,11 +180,12 @@ class OpenAICompatibleGenerator:
         draft.usage = self._usage(prompt.tokens, 0, estimated=True)
         output = OutputStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
+        messages: list[dict[str, Any]] = list(prompt.messages)
         if tables is None:
-            texts = self._texts(list(prompt.messages), known, draft, self._end())
+            texts = self._texts(messages, known, draft, self._end())
         else:
-            dialogue = TableDialogue(tables, prompt, output, draft, room_tokens=room_tokens, ends_at=self._end())
-            texts = self._texts_of_rounds(dialogue, known, draft)
+            dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=self._end())
+            texts = self._texts_with_calls(messages, dialogue, known, draft)
         has_said = False
         try:
             async with aclosing(texts) as pieces:
@@ -224,42 +207,26 @@ class OpenAICompatibleGenerator:
             what = "a call of a function" if draft.has_machinery else "nothing"
             raise GenerationFailed(f"The model said {what} in place of an answer.")
 
-    async def _texts_of_rounds(
-        self, dialogue: TableDialogue, known: Sequence[str], draft: AnswerDraft
+    async def _texts_with_calls(
+        self, messages: list[dict[str, Any]], dialogue: TableDialogue, known: Sequence[str], draft: AnswerDraft
     ) -> AsyncGenerator[str, None]:
-        """What the model says in all rounds. A round that ends in calls is followed by another, which is told what the
-        tables say; behind the last of them no function is offered. Time and tokens are those of one answer."""
-        spent = _NOTHING
-        offers = True
-        has_said = False
-        for number in range(MOST_ROUNDS + 1):
-            calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._client.refused else None
-            said = ""
-            try:
-                texts = self._texts(dialogue.messages, known, draft, dialogue.ends_at, spent, calls)
-                async with aclosing(texts) as pieces:
-                    async for piece in pieces:
-                        # What a model says before a call is a paragraph of its own.
-                        yield f"\n\n{piece}" if has_said and not said else piece
-                        said += piece
-            except GenerationFailed as error:
-                if not dialogue.has_calls or has_said or said or not isinstance(error.__cause__, Refused):
-                    raise
-                logger.warning("%s does not take what its model called, and is asked without: %s", self.name, error)
-                dialogue.forget_calls()
-                offers = False
-                continue
-            has_said = has_said or bool(said)
-            if calls and not draft.cut_off:
-                await dialogue.tell(said, calls)
-            elif calls is not None and not said and not draft.cut_off:
-                # Older versions of Ollama lose the calls that they stream (ollama/ollama#9632).
-                logger.warning("%s said nothing, and is asked without functions.", self.name)
-                offers = False
-            else:
-                return
-            assert draft.usage is not None
-            spent = draft.usage
+        """What the model says. Where it ends in calls it is asked again, with what the tables say and without
+        functions. Time and tokens are those of one answer."""
+        calls, said = CallsOfRound(), ""
+        async with aclosing(self._texts(messages, known, draft, dialogue.ends_at, calls=calls)) as pieces:
+            async for piece in pieces:
+                said += piece
+                yield piece
+        if not calls or draft.cut_off:
+            return
+        messages += await dialogue.run(said, calls)
+        assert draft.usage is not None
+        # What a model says before a call is a paragraph of its own.
+        gap = "\n\n" if said else ""
+        async with aclosing(self._texts(messages, known, draft, dialogue.ends_at, draft.usage)) as pieces:
+            async for piece in pieces:
+                yield gap + piece
+                gap = ""
 
     def _end(self) -> float:
         """When the writing has to be over, by the monotonic clock: time is left for checking."""

@@ -18,7 +18,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from chat.models import Citation
-from chat.streaming.payloads import collection_name, page_unit
+from chat.streaming.payloads import source_of
 
 # A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
 
@@ -231,14 +231,15 @@ def plain(text: str) -> str:
 
 
 def build_cited(citation: Citation) -> Cited:
+    source = source_of(citation.answer, citation)
     return Cited(
         marker=citation.marker,
         href=passage_url(citation.document_id, citation.start, citation.end),
         title=citation.document_title,
         section=citation.section,
         page=citation.page,
-        page_unit=page_unit(citation.answer, citation),
-        collection=collection_name(citation.answer, citation),
+        page_unit=source["page_unit"],
+        collection=source["collection"],
         quote=citation.quote,
         support=citation.support,
         marker_start=citation.marker_start,

@@ -16,24 +16,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING
+from chat.exceptions import BudgetSpent, SiteBusy
+from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
 # What an answer is taken to last before the first one has been measured, and how much each later one counts.
 FIRST_GUESS_SECONDS, NEWEST_SHARE = 2.0, 0.2
 LONGEST_RETRY_SECONDS = 60
-
-
-class QueueFull(Exception):
-    """As many answers wait as may wait, of all or of this caller. ``retry_after_seconds`` is when there will probably
-    be room.
-    """
-
-    def __init__(self, retry_after_seconds: int, *, of_caller: bool = False) -> None:
-        super().__init__("Too many answers wait.")
-        self.retry_after_seconds = retry_after_seconds
-        self.of_caller = of_caller
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +61,7 @@ class Admission:
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
         """Keep a place for an answer that will be asked for in a moment. Without a name, ``caller`` is nobody who has
-        a share. Raises: QueueFull.
+        a share. Raises: SiteBusy, and BudgetSpent when it is the caller who waits for too many answers.
         """
         with self._lock:
             now = self._clock()
@@ -79,9 +71,18 @@ class Admission:
             # Who joins late, with more than the share, takes no places of others.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
-                raise QueueFull(self._seconds_for((ahead - self.at_once + 1) / self.at_once))
+                REFUSED_QUESTIONS.inc()
+                seconds = self._seconds_for((ahead - self.at_once + 1) / self.at_once)
+                message = ngettext(
+                    "Too many questions are being answered. Please try again in %(seconds)d second.",
+                    "Too many questions are being answered. Please try again in %(seconds)d seconds.",
+                    seconds,
+                )
+                raise SiteBusy(message % {"seconds": seconds}, seconds)
             if caller and places[caller] >= most_of_caller:
-                raise QueueFull(self._seconds_for(1), of_caller=True)
+                REFUSED_QUESTIONS.inc()
+                sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
+                raise BudgetSpent(sentence, self._seconds_for(1))
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:

@@ -14,14 +14,12 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from chat import budgets, conf
 from chat.conversations import rights
-from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
-from chat.metrics import REFUSED_QUESTIONS
+from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.streaming.admission import ADMISSION, QueueFull
+from chat.streaming.admission import ADMISSION
 from retrieval.exceptions import InvalidQuery
 from retrieval.infrastructure import disk
 from retrieval.key_limits import limits_of
@@ -136,19 +134,7 @@ def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
     """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
     answer_id = uuid.uuid4()
-    try:
-        ADMISSION.reserve(answer_id, caller)
-    except QueueFull as error:
-        REFUSED_QUESTIONS.inc()
-        if error.of_caller:
-            sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-            raise BudgetSpent(sentence, error.retry_after_seconds) from error
-        message = ngettext(
-            "Too many questions are being answered. Please try again in %(seconds)d second.",
-            "Too many questions are being answered. Please try again in %(seconds)d seconds.",
-            error.retry_after_seconds,
-        )
-        raise SiteBusy(message % {"seconds": error.retry_after_seconds}, error.retry_after_seconds) from error
+    ADMISSION.reserve(answer_id, caller)
     try:
         yield answer_id
     except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of
@@ -169,23 +169,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "refused": answer.refused,
         "near": answer.near,
         "choices": answer.choices,
-        "citations": [
-            {
-                **{name: getattr(cited, name) for name in _MARKER},
-                "chunk_id": cited.chunk_id,
-                "collection": collection_name(answer, cited),
-                "document": {
-                    "id": cited.document_id,
-                    "title": cited.document_title,
-                    **{name: _of_document(answer, cited, name) for name in ("url", "collection")},
-                },
-                "section": cited.section,
-                "page": cited.page,
-                "page_unit": page_unit(answer, cited),
-                **{name: getattr(cited, name) for name in _QUOTE},
-            }
-            for cited in citations
-        ],
+        "citations": [_cited(cited, source_of(answer, cited)) for cited in citations],
         "search_method": answer.search_method,
         "degraded": answer.degraded,
         "generator": answer.generator,
@@ -204,24 +188,28 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
     }
 
 
+def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
+    of_document = {name: source["document"][name] for name in ("url", "collection")}
+    return {
+        **{name: getattr(cited, name) for name in _MARKER},
+        "chunk_id": cited.chunk_id,
+        "collection": source["collection"],
+        "document": {"id": cited.document_id, "title": cited.document_title, **of_document},
+        "section": cited.section,
+        "page": cited.page,
+        "page_unit": source["page_unit"],
+        **{name: getattr(cited, name) for name in _QUOTE},
+    }
+
+
 def _approval(of: Approval | None) -> dict[str, str] | None:
     """Who approved an answer, and when; None for any other answer."""
     return None if of is None else {"by": of.by, "on": of.on.isoformat()}
 
 
-def _of_document(answer: Answer, cited: Citation, name: str) -> str:
-    return next((str(source["document"].get(name, "")) for source in _sources_of(answer, cited)), "")
-
-
-def collection_name(answer: Answer, cited: Citation) -> str:
-    """What readers call the collection of the cited document; empty in answers that were saved without it."""
-    return next((str(source.get("collection", "")) for source in _sources_of(answer, cited)), "")
-
-
-def page_unit(answer: Answer, cited: Citation) -> str:
-    """What a page of the cited document is; answers of long ago do not tell, and then it is a page."""
-    return next((str(source.get("page_unit", "page")) for source in _sources_of(answer, cited)), "page")
-
-
-def _sources_of(answer: Answer, cited: Citation) -> Iterator[dict[str, Any]]:
-    return (source for source in answer.sources if source["document"]["id"] == cited.document_id)
+def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
+    """The first source from the cited document; its collection is empty, and its page a page, where the answer was
+    saved without them."""
+    unknown = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
+    found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
+    return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

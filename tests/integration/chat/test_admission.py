@@ -172,7 +172,9 @@ async def test_who_left_for_good_leaves_the_queue(
     await first.hears("completed")
 
 
-async def test_an_answer_that_serves_again_does_not_wait(library: Collection, gated: Gated, settings: LazySettings) -> None:
+async def test_an_answer_that_serves_again_does_not_wait(
+    library: Collection, gated: Gated, settings: LazySettings
+) -> None:
     settings.ANSWER_CACHE_SECONDS = 600.0
     gated.gate.set()
     before = await reader("What does the MX-9920-W weigh?")

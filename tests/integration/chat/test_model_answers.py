@@ -261,8 +261,6 @@ BY_WORDS = "The embedding model did not answer: what the passages say was judged
     ("change", "notice"),
     [
         ({}, BY_WORDS),
-        ({"pieces": ["Napoleon built it."]}, f"{BY_WORDS} No sentence of this answer was found in the documents."),
-        ({"pieces": ["NO_ANSWER"]}, BY_WORDS),
         (
             {"statuses": [500] * 9},
             f"The language model did not answer. This answer is quoted from the documents instead. {BY_WORDS}",

@@ -17,7 +17,6 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.answering import completion_client, model_trial
-from chat.answering.openai_compatible import MOST_ROUNDS
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
@@ -133,7 +132,7 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
     parts: Document, model: ModelServer
 ) -> None:
     nothing = '{"question": "Who won the cup?"}'
-    model.rounds = [call_pieces(HEAVY), call_pieces(nothing)]
+    model.rounds = [[*call_pieces(HEAVY), *call_pieces(nothing, index=1)]]
     answer, _ = await ask()
     boss = await User.objects.acreate_superuser("boss")
     panel = await sync_to_async(panel_of)(answer, boss)
@@ -226,26 +225,30 @@ async def test_a_call_that_cannot_be_run_is_told_to_the_model(
     assert said in answer.trace["prompt"]["calls"][0]["told"]
 
 
-async def test_calls_at_once_are_told_apart_and_rounds_are_bounded(parts: Document, model: ModelServer) -> None:
+async def test_calls_at_once_are_told_apart_and_bounded(parts: Document, model: ModelServer) -> None:
     light = '{"question": "What is the price of the BV-100?"}'
     mixed = [piece for both in zip(call_pieces(HEAVY), call_pieces(light, index=1), strict=False) for piece in both]
     mixed += call_pieces(HEAVY)[len(mixed) // 2 :] + call_pieces(light, index=1)[len(mixed) // 2 :]
-    # Ollama sends whole calls under one index.
-    whole = [
-        {"index": 0, "id": f"id-{number}", "function": {"name": "ask_tables", "arguments": HEAVY}}
-        for number in range(MOST_CALLS + 2)
-    ]
-    model.rounds = [mixed, whole, *([call_pieces(HEAVY)] * 5)]
-    answer, events = await ask()
-    assert ["tools" in request for request in model.requests] == [True] * MOST_ROUNDS + [False]
+    model.rounds = [mixed]
+    answer, _ = await ask()
+    assert ["tools" in request for request in model.requests] == [True, False]
     results = told(model)
-    assert len(results) == 2 + MOST_CALLS + 1
+    assert len(results) == 2
     assert "640 g" in results[0]
     assert "12.40" in results[1]
-    assert all("640 g" in each for each in results[2:])
+    assert answer.text == "It may carry glycol [1]."
+    # Ollama sends whole calls under one index.
+    model.rounds = [
+        [
+            {"index": 0, "id": f"id-{number}", "function": {"name": "ask_tables", "arguments": HEAVY}}
+            for number in range(MOST_CALLS + 2)
+        ]
+    ]
+    answer, _ = await ask("May the pump MX-9920-W carry glycol?")
+    assert len(told(model)) == MOST_CALLS
+    assert all("640 g" in each for each in told(model))
     # A row that is asked for again is the source that it was.
     assert len([source for source in answer.sources if "GV-200" in source["content"]]) == 1
-    assert answer.text == "It may carry glycol [1]."
 
 
 @pytest.mark.parametrize(
@@ -264,25 +267,6 @@ async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
     assert "does not take tools" in caplog.text
 
 
-async def test_a_server_that_fails_over_its_own_call_answers_without_it(parts: Document, model: ModelServer) -> None:
-    class Refusing(list[int]):
-        """The second request is refused, however it is put, as long as it holds the call."""
-
-        def __bool__(self) -> bool:
-            return any(each["role"] == "tool" for each in model.requests[-1]["messages"])
-
-        def pop(self, _at: object = 0) -> int:
-            return 400
-
-    model.rounds, model.statuses, model.said = [call_pieces(HEAVY)], Refusing(), "reasoning_content is missing"
-    answer, _ = await ask()
-    assert (answer.text, answer.generator) == ("It may carry glycol [1].", "tiny")
-    model.statuses = []
-    await ask("May the pump MX-9920-W carry glycol?")
-    # It takes functions, so it is offered them again.
-    assert "tools" in model.requests[-1]
-
-
 async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(
     parts: Document, model: ModelServer
 ) -> None:
@@ -290,13 +274,6 @@ async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(
     answer, _ = await ask()
     assert (answer.refused, answer.generator) == (False, "extractive")
     assert "Let me look" not in answer.text
-
-
-async def test_a_server_that_loses_its_calls_is_asked_without(parts: Document, model: ModelServer) -> None:
-    model.rounds = [[]]
-    answer, _ = await ask()
-    assert (answer.text, answer.generator) == ("It may carry glycol [1].", "tiny")
-    assert ["tools" in request for request in model.requests] == [True, False]
 
 
 async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(

@@ -13,7 +13,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.db import OperationalError, connection
-from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -545,24 +544,3 @@ async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Colle
     followed = await sync_to_async(writing._store)(snapshots)
     assert set(followed) == set(snapshots)
     assert [run.stored for run in snapshots] == [1, 0]
-
-
-async def test_a_reader_elsewhere_says_now_and_then_that_it_follows(
-    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = await sync_to_async(begin)()
-    here = asyncio.create_task(collect(answer))
-    while answer.pk not in writing.RUNS:
-        await asyncio.sleep(0.01)
-    written: list[object] = []
-    update = QuerySet.update
-
-    def counted(rows: QuerySet[Answer], **values: object) -> int:
-        written.extend(name for name in values if name == "followed_at")
-        return update(rows, **values)
-
-    monkeypatch.setattr(QuerySet, "update", counted)
-    writing.RUNS.pop(answer.pk)
-    await collect(answer)
-    assert written == ["followed_at"]
-    await here

@@ -34,14 +34,6 @@ def test_the_preview_shows_the_text_around_the_first_match() -> None:
     assert "The seal kit fits the pump." in said(pieces)
 
 
-def test_a_word_far_behind_gets_a_fragment_of_its_own() -> None:
-    text = f"A seal is here. {FILLER}A seal once more. {FILLER}The kit is there. {FILLER}"
-    pieces = snippet(text, spans_of(text, "seal", "kit"))
-    assert [piece.text for piece in pieces if piece.marked] == ["seal", "kit"]
-    assert " … " in said(pieces)
-    assert "The kit is there." in said(pieces)
-
-
 def test_without_a_match_the_beginning_is_shown() -> None:
     assert said(snippet("A short text.")) == "A short text."
     assert said(snippet(FILLER)).startswith("Some words")
@@ -56,7 +48,7 @@ def test_marked_pieces_are_places_of_the_text(text: str, spans: list[tuple[int, 
     for piece in pieces:
         if piece.marked:
             assert " ".join(piece.text.split()) in flat
-    assert len(said(pieces)) <= 2 * (FRAGMENT_CHARACTERS + 60) + 1000 * bool(spans)
+    assert len(said(pieces)) <= FRAGMENT_CHARACTERS + 4
 
 
 def candidate(chunk_id: int, rank: int | None, score: float, **more: Any) -> Candidate:

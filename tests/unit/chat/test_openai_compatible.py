@@ -123,20 +123,6 @@ async def test_what_breaks_is_tried_again_before_the_first_word_only(
     assert len(server.requests) == requests
 
 
-async def test_silence_ends_in_time(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.delay_seconds = 2.0
-    with pytest.raises(GenerationFailed, match="in time"):
-        [piece async for piece in generator(server, silence_seconds=0.2).compose(draft_of(sources), ())]
-
-
-async def test_nobody_there(sources: list[ContextSource], server: ModelServer) -> None:
-    away = OpenAICompatibleGenerator(
-        ChatEndpoint("http://127.0.0.1:9/v1", "", "tiny"), AnswerLimits(silence_seconds=1.0)
-    )
-    with pytest.raises(GenerationFailed, match="line to the model broke"):
-        [piece async for piece in away.compose(draft_of(sources), ())]
-
-
 async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[ContextSource]) -> None:
     server.pieces = ["word "] * 500
     server.delay_seconds = 0.01
@@ -198,39 +184,11 @@ async def test_a_model_that_knows_the_length_by_another_name(server: ModelServer
     assert len(server.requests) == 3
 
 
-async def test_a_bad_request_of_another_kind_ends(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.statuses, server.said = [400] * 9, "context length exceeded"
-    with pytest.raises(GenerationFailed, match="context length exceeded"):
-        await pieces(server, sources)
-    assert len(server.requests) == 1
-
-
 async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, sources: list[ContextSource]) -> None:
     server.whole, server.usage = True, {"prompt_tokens": 700, "completion_tokens": 9}
     text, partial = await drafted(server, sources)
     assert text == "The pump weighs 3450 grams [1]."
     assert partial.usage == Usage(700, 9)
-
-
-async def test_a_model_that_only_thinks_said_nothing(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.pieces = ["<think>round and round"]
-    with pytest.raises(GenerationFailed, match="a call of a function"):
-        await pieces(server, sources)
-
-
-@pytest.mark.parametrize("said", ["The sources do not mention its weight.", "I'm sorry, but I can't assist with that."])
-async def test_a_model_that_gives_up_in_words(server: ModelServer, sources: list[ContextSource], said: str) -> None:
-    server.pieces = [said[:9], said[9:]]
-    with pytest.raises(NoAnswer):
-        await pieces(server, sources)
-
-
-async def test_a_model_that_says_what_is_missing_does_not_give_up(
-    server: ModelServer, sources: list[ContextSource]
-) -> None:
-    server.pieces = ["The sources do not mention ", "its price. The pump weighs", " 3450 grams."]
-    shown = "The sources do not mention its price. The pump weighs 3450 grams. [1]"
-    assert "".join(await pieces(server, sources)) == shown
 
 
 @pytest.mark.parametrize("said", [["It is one thing and another. "] * 50, ["and ", "so on "] * 200])
@@ -248,12 +206,6 @@ async def test_thinking_is_a_sign_of_life(server: ModelServer, sources: list[Con
     server.thoughts, server.delay_seconds = ["hm "] * 6, 0.2
     text, _ = await drafted(server, sources, silence_seconds=0.6)
     assert "3450" in text
-
-
-async def test_an_answer_that_reached_its_length_says_so(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.finish_reason = "length"
-    text, partial = await drafted(server, sources)
-    assert (text, partial.cut_off) == ("The pump weighs 3450 grams [1].", True)
 
 
 async def test_an_answer_without_end_is_cut_off(server: ModelServer, sources: list[ContextSource]) -> None:
@@ -277,14 +229,6 @@ async def test_the_time_for_all_covers_the_attempts(server: ModelServer, sources
     with pytest.raises(GenerationFailed):
         await drafted(server, sources, total_seconds=0.5)
     assert time.monotonic() - started < 1
-
-
-async def test_a_filter_that_stops_the_answer_is_told(server: ModelServer, sources: list[ContextSource]) -> None:
-    server.finish_reason = "content_filter"
-    partial = draft_of(sources)
-    with pytest.raises(GenerationFailed, match="content filter"):
-        [piece async for piece in generator(server).compose(partial, ())]
-    assert partial.filtered
 
 
 async def test_tokens_are_counted_by_the_server_and_priced(server: ModelServer, sources: list[ContextSource]) -> None:

@@ -62,6 +62,11 @@ def attributed(text: str, cut: int = 4) -> tuple[str, bool]:
             "So:\n\n```\nstart(pump)\nstop(pump)\n```\n\nMr. Jansen.",
             "So:\n\n```\nstart(pump)\nstop(pump)\n```\n\n[1]\n\nMr. Jansen. [2]",
         ),
+        # It says what is missing, and more.
+        (
+            "The sources do not mention its price. The pump hums at night.",
+            "The sources do not mention its price. The pump hums at night. [1]",
+        ),
         # A name alone is too short to be checked, and stands in one source.
         ("Jansen", "Jansen [2]"),
     ],
