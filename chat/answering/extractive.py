@@ -48,7 +48,8 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
             shown.append((cut_excerpt(question, unit), unit))
     if not shown:
         raise NoAnswer
-    text, citations = "", []
+    text = ""
+    citations: list[VerifiedCitation] = []
     for excerpt, unit in shown:
         text += "\n\n" if text else ""
         piece = render(excerpt)

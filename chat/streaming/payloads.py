@@ -210,6 +210,6 @@ def _approval(of: Approval | None) -> dict[str, str] | None:
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
     """The first source from the cited document; its collection is empty, and its page a page, where the answer was
     saved without them."""
-    unknown = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
+    unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}
