@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 from PIL import Image, ImageDraw, ImageFont
 
 from retrieval.documents import ingestion, submission
 from retrieval.documents.recognition import pages
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, Document, DocumentText, RecognisedPage
-from tests.support.site import real_queue, start_worker, wait_until
 
 pytestmark = pytest.mark.django_db
 needs_engine = pytest.mark.skipif(not pages.configured_languages(), reason="Tesseract is not installed")
@@ -97,39 +92,6 @@ def test_no_page_is_recognised_twice(
     assert RecognisedPage.objects.count() == 2
     Document.objects.get(source="copy.pdf").delete()
     assert not RecognisedPage.objects.exists()
-
-
-@needs_engine
-@pytest.mark.worker
-@pytest.mark.django_db(transaction=True)
-def test_a_killed_worker_loses_one_page_at_most(collection: Collection, tmp_path: Path) -> None:
-    with real_queue():
-        worker = start_worker(tmp_path / "worker.log")
-        try:
-            data = scan(draw(WORDS), *[draw([f"{line} {n}" for line in MORE]) for n in range(2, 6)])
-            submission.submit(collection, "scan.pdf", data)
-            wait_until(lambda: RecognisedPage.objects.count() >= 2, 60, "two pages")
-        finally:
-            worker.kill()
-        document = Document.objects.get()
-        assert (document.status, DocumentText.objects.exists()) == ("processing", False)
-        before = versions()
-        assert 2 <= len(before) < 5
-        Document.objects.update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
-        assert sweep(Document) == 1
-    ingestion.ingest(document.pk, takes_turns=True)
-    document.refresh_from_db()
-    assert (document.status, document.attempts) == (Document.Status.READY, 2)
-    assert before.items() <= versions().items()
-    assert [number for number, _confidence in document.text.recognised] == [1, 2, 3, 4, 5]
-    assert all(document.text.text.count(f"warm water. {n}") == 1 for n in range(2, 6))
-
-
-def versions() -> dict[int, str]:
-    """By page, which transaction wrote what was recognised on it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT number, xmin::text FROM retrieval_recognisedpage")
-        return dict(cursor.fetchall())
 
 
 @needs_engine
