@@ -1,11 +1,11 @@
 from django.urls import path
 
-from retrieval.viewer import library, source_views
+from retrieval.viewer import source_views
 
 app_name = "retrieval"
 
 urlpatterns = [
-    path("", library.library, name="library"),
+    path("", source_views.library, name="library"),
     path("<int:document_id>/", source_views.document, name="document"),
     path("<int:document_id>/original/", source_views.original, name="original"),
     path("<int:document_id>/pdf/", source_views.pdf, name="pdf"),

@@ -61,7 +61,7 @@ def upload_context(user: Any, collection: Collection | None = None) -> dict[str,
 
 
 class MetadataField(forms.JSONField):
-    """Empty where there are none, instead of the signs for that."""
+    """A document's metadata, None where the text is empty."""
 
     widget = forms.Textarea(attrs={"rows": 2})
 
@@ -70,6 +70,10 @@ class MetadataField(forms.JSONField):
 
     def prepare_value(self, value: Any) -> Any:
         return "" if value in (None, {}) else super().prepare_value(value)
+
+    def clean(self, value: Any) -> dict[str, object] | None:
+        metadata = super().clean(value)
+        return None if metadata is None else validated_metadata(metadata)
 
 
 class UploadForm(forms.Form):
@@ -101,9 +105,6 @@ class UploadForm(forms.Form):
     def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
-
-    def clean_metadata(self) -> dict[str, object] | None:
-        return _clean_metadata(self.cleaned_data["metadata"])
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean() or {}
@@ -141,7 +142,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             self.fields["language"].validators.append(validate_language)
 
     def clean_metadata(self) -> dict[str, object]:
-        return _clean_metadata(self.cleaned_data["metadata"]) or {}
+        return validated_metadata(self.cleaned_data["metadata"] or {})
 
     def clean_replacement(self) -> bytes | None:
         upload = self.cleaned_data["replacement"]
@@ -151,7 +152,3 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             return read_upload(upload, self.instance.source)
         except DocumentRejected as error:
             raise forms.ValidationError(str(error)) from error
-
-
-def _clean_metadata(value: object) -> dict[str, object] | None:
-    return None if value is None else validated_metadata(value)

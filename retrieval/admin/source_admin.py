@@ -27,7 +27,6 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, Source
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights import source_collections
-from retrieval.search.metadata_filters import validated_metadata
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import refused_addresses, save_source, store_options
@@ -58,7 +57,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             self.initial.setdefault("interval_minutes", self.kind.interval_minutes)
 
     def clean_metadata(self) -> dict[str, object]:
-        metadata = validated_metadata(self.cleaned_data["metadata"] or {})
+        metadata = self.cleaned_data["metadata"] or {}
         is_changed = self.instance.pk is not None and metadata != self.instance.metadata
         if is_changed and (reason := reason_not_to_change(self.instance.collection)):
             raise ValidationError(reason)
@@ -81,10 +80,8 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             self.instance.kind = self.kind.name
-            store_options(self.instance, self.kind, self.options())
-
-    def options(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in self.kind.options.base_fields}
+            options = {name: self.cleaned_data[name] for name in self.kind.options.base_fields}
+            store_options(self.instance, self.kind, options)
 
 
 def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
@@ -92,10 +89,6 @@ def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
-
-
-def option_names(kind: SourceKind) -> list[str]:
-    return list(kind.options().fields)
 
 
 COLOURS = {
@@ -176,7 +169,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         general = ["collection", "name", "interval_minutes", "metadata"]
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        return [(None, {"fields": general}), (kind.label, {"fields": option_names(kind)})]
+        return [(None, {"fields": general}), (kind.label, {"fields": list(kind.options().fields)})]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []

@@ -1,4 +1,5 @@
-"""The source viewer: a document in its own structure, with the passage that an answer cites in its place."""
+"""The source viewer: a document in its own structure, with the passage that an answer cites in its place; and the
+collections and documents that a reader may ask, to browse and to search by name."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.handlers.asgi import ASGIRequest
+from django.core.paginator import Paginator
 from django.db import connection
+from django.db.models import Count, Q
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import Resolver404, resolve
@@ -26,12 +29,13 @@ from django.views.decorators.http import require_GET
 from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, view_of
 from retrieval.media_types import PDF
-from retrieval.models import Document, DocumentText
+from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import file_of, page_context
 
 logger = logging.getLogger(__name__)
 
+DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
@@ -45,6 +49,30 @@ _NO_PICTURE = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 120"><rect width="700" height="120" fill="#fff"/>'
     '<text x="350" y="66" text-anchor="middle" font-family="sans-serif" font-size="18" fill="#333">{}</text></svg>'
 )
+
+
+@require_GET
+@never_cache
+def library(request: HttpRequest) -> HttpResponseBase:
+    """Documents in service that the visitor may read, by title; ``?collection=`` and ``?q=`` narrow them."""
+    if (refusal := _refuse_anonymous(request)) is not None:
+        return refusal
+    collections = Collection.objects.readable_by(request.user).in_service()
+    documents = Document.objects.readable_by(request.user).filter(collection__in=collections, text__isnull=False)
+    counts = dict(documents.order_by().values_list("collection").annotate(Count("pk")))
+    wanted = {name: request.GET.get(name, "").replace("\0", "").strip() for name in ("collection", "q")}
+    if wanted["collection"]:
+        documents = documents.filter(collection__slug=wanted["collection"])
+    for word in wanted["q"].split()[:10]:
+        documents = documents.filter(Q(title__icontains=word) | Q(source__icontains=word))
+    listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE)
+    context = {
+        "collections": [(each, counts.get(each.pk, 0)) for each in collections],
+        "chosen": next((each for each in collections if each.slug == wanted["collection"]), None),
+        "documents": listed.get_page(request.GET.get("page")),
+        "wanted": wanted,
+    }
+    return render(request, "retrieval/library.html", context)
 
 
 @require_GET

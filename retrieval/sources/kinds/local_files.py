@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -50,10 +51,10 @@ class FolderPathField(forms.CharField):
         path = str(super().clean(value))
         try:
             folder = allowed_folder(path)
+            if not folder.is_dir():
+                raise ValidationError(_t("There is no folder %s.") % path)
         except (SourceRefused, OSError, ValueError) as error:
             raise ValidationError(str(error)) from error
-        if not folder.is_dir():
-            raise ValidationError(_t("There is no folder %s.") % path)
         return str(folder)
 
 
@@ -137,17 +138,11 @@ FOLDER = SourceKind(
 _MOST_BYTES = 256 * 2**20
 
 
-class RepositoryField(forms.CharField):
+class RepositoryField(FolderPathField):
     """An http or https address, or the path of a folder of the server."""
 
     def clean(self, value: object) -> str:
-        text = str(super().clean(value))
-        if "://" in text:
-            return AddressField().clean(text)
-        try:
-            return str(allowed_folder(text))
-        except (SourceRefused, OSError, ValueError) as error:
-            raise ValidationError(str(error)) from error
+        return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 
 
 class GitOptions(Options, Account):
@@ -263,22 +258,17 @@ def _git_client(client: Client, repository: str) -> Any:
                 most_bytes=_MOST_BYTES,
             )
             check_listing(answer)
-            return _Answer(answer.url, url, answer.headers), io.BytesIO(answer.body).read
+            # What dulwich wants to know of an answer, which was read whole.
+            told = SimpleNamespace(
+                content_type=answer.headers.get("content-type"),
+                redirect_location=answer.url if answer.url != url else "",
+                headers=answer.headers,
+                status=200,
+                close=lambda: None,
+            )
+            return told, io.BytesIO(answer.body).read
 
     return GitOverHttp(repository)
-
-
-class _Answer:
-    """What dulwich wants to know of an answer."""
-
-    def __init__(self, url: str, asked: str, headers: Mapping[str, str]) -> None:
-        self.content_type = headers.get("content-type")
-        self.redirect_location = url if url != asked else ""
-        self.headers = headers
-        self.status = 200
-
-    def close(self) -> None:
-        """It was read whole."""
 
 
 GIT = SourceKind(

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from retrieval.models import Collection, Document
-from retrieval.viewer import library
+from retrieval.viewer import source_views
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,7 @@ def test_it_lists_what_the_visitor_may_read_and_no_more(
 def test_it_has_pages_and_finds_titles_and_file_names(
     client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "DOCUMENTS_A_PAGE", 2)
+    monkeypatch.setattr(source_views, "DOCUMENTS_A_PAGE", 2)
     for number in range(1, 4):
         ingest(collection, f"file{number}.md", f"# Pump {number}\n\nIt pumps.")
     first, second = (client.get(f"/documents/?page={page}").content.decode() for page in (1, 2))
