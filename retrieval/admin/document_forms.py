@@ -142,7 +142,8 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             self.fields["language"].validators.append(validate_language)
 
     def clean_metadata(self) -> dict[str, object]:
-        return validated_metadata(self.cleaned_data["metadata"] or {})
+        metadata = self.cleaned_data["metadata"]
+        return {} if metadata is None else validated_metadata(metadata)
 
     def clean_replacement(self) -> bytes | None:
         upload = self.cleaned_data["replacement"]

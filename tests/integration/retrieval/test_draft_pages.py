@@ -364,10 +364,9 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(
 # Documents and passages ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["draft", "gate"])
-def locked(request: pytest.FixtureRequest, library: Collection) -> Collection:
-    """The library, whose documents a draft or a gate keeps from being changed."""
-    request.getfixturevalue("draft" if request.param == "draft" else "objections")
+@pytest.fixture
+def locked(library: Collection, draft: Draft) -> Collection:
+    """The library, whose documents a draft keeps from being changed; as a gate does, see ``test_drafts``."""
     assert reason_not_to_change(library)
     return library
 
@@ -415,18 +414,15 @@ def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> 
     assert locked.documents.count() == 3
 
 
-@pytest.mark.parametrize("confirmed", [{}, {"post": "yes"}])
-def test_of_several_documents_all_or_none_are_deleted(
-    admin: Client, locked: Collection, ingest: Ingest, confirmed: dict[str, str]
-) -> None:
+def test_of_several_documents_all_or_none_are_deleted(admin: Client, locked: Collection, ingest: Ingest) -> None:
     other = ingest(Collection.objects.create(slug="other", name="Other"), "a.md", "# A\n\nWords.\n")
     kept = locked.documents.get(source="pump.md")
-    body = {"action": "delete_selected", "_selected_action": [other.pk, kept.pk], **confirmed}
+    body = {"action": "delete_selected", "_selected_action": [other.pk, kept.pk], "post": "yes"}
     response = admin.post(DOCUMENTS, body, follow=True)
     assert messages(response) == [f"Nothing was deleted. {reason_not_to_change(locked)}"]
     assert Document.objects.filter(pk__in=[other.pk, kept.pk]).count() == 2
     assert not LogEntry.objects.filter(object_id=str(other.pk)).exists()
-    admin.post(DOCUMENTS, {**body, "_selected_action": [other.pk], "post": "yes"})
+    admin.post(DOCUMENTS, {**body, "_selected_action": [other.pk]})
     assert not Document.objects.filter(pk=other.pk).exists()
 
 

@@ -54,8 +54,8 @@ def somebody_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-# By what is kept of a document to tell whether it has changed: a tag of the server, a commit, a number.
-@pytest.mark.parametrize("kind", ["webdav", "git", "mailbox"])
+# What is read one by one, and what is fetched whole.
+@pytest.mark.parametrize("kind", ["webdav", "git"])
 def test_a_killed_run_is_finished_by_another_process(kind: str, collection: Collection, tmp_path: Path) -> None:
     with remote_of(kind, tmp_path) as remote:
         for name in "abcdef":

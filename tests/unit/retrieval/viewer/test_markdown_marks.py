@@ -59,7 +59,7 @@ def documents(draw: st.DrawFn) -> str:
     return "".join(f"w{number}w" if piece == "w" else piece for number, piece in enumerate(pieces))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(documents(), st.data())
 @example("# w1w *w2w* ##\n\n> - | w3w | w4w\n", None)
 def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text: str, data: st.DataObject | None) -> None:
@@ -78,7 +78,7 @@ def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text: str, d
     assert reader.ids == (["passage"] if words(reader.marked) else reader.ids[:1])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(documents(), st.lists(st.tuples(st.integers(-3, 90), st.integers(-3, 90)), max_size=5))
 def test_any_ranges_leave_the_text_and_whole_elements(text: str, ranges: Sequence[tuple[int, int]]) -> None:
     marks = [Mark(start, end, id=f"m{number}") for number, (start, end) in enumerate(ranges)]

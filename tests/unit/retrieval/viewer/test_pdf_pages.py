@@ -35,29 +35,29 @@ def test_words_are_found_however_they_are_written(words: list[str], data: st.Dat
     assert page[slice(*found)] == "\r\n".join(words[first:last])
 
 
-def test_words_cut_at_a_line_end_are_found() -> None:
-    page = "the termi\ufffe\r\nnal box, the terminal"
-    assert find_words(list(page), "terminal box") == (4, page.index(" box") + 4)
-
-
-def test_of_several_places_the_nearest_is_taken() -> None:
-    page = list("pump a pump b pump")
-    assert find_words(page, "pump") == (0, 4)
-    assert find_words(page, "pump", 5) == (7, 11)
-    assert find_words(page, "pump", 16) == (14, 18)
-
-
-def test_words_that_stand_nowhere_are_not_found() -> None:
-    assert find_words(list("a pump"), "valve") is None
-    assert find_words(list("a pump"), " - ") is None
-    assert find_words([], "valve") is None
+@pytest.mark.parametrize(
+    ("page", "words", "expected", "found"),
+    [
+        # Cut at the end of a line.
+        ("the termi\ufffe\r\nnal box, the terminal", "terminal box", 0, (4, 19)),
+        # Of several places the nearest one.
+        ("pump a pump b pump", "pump", 0, (0, 4)),
+        ("pump a pump b pump", "pump", 5, (7, 11)),
+        ("pump a pump b pump", "pump", 16, (14, 18)),
+        ("a pump", "valve", 0, None),
+        ("a pump", " - ", 0, None),
+        ("", "valve", 0, None),
+    ],
+)
+def test_words_are_found_where_they_stand(page: str, words: str, expected: int, found: tuple[int, int] | None) -> None:
+    assert find_words(list(page), words, expected) == found
 
 
 def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
     text = extract(MANUAL.read_bytes(), MANUAL.name)
     for page in text.pages:
         words = text.text[page.start : page.end]
-        for start in range(0, len(words) - 100, 300):
+        for start in range(0, len(words) - 100, 900):
             found = measure_page(MANUAL, page.number, words[start : start + 100], words[:start])
             assert found.boxes, (page.number, words[start : start + 100])
             for x, y, width, height in found.boxes:
@@ -72,7 +72,7 @@ def darkest(image: Image.Image, x1: float, y1: float, x2: float, y2: float) -> i
     return int(area.getextrema()[0])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+@pytest.mark.parametrize("turn", [0, 90])
 def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> None:
     document = pypdfium2.PdfDocument(MANUAL)
     document[1].set_rotation(turn)
