@@ -57,7 +57,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     made_by = index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
     if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
-        build_index(embedder, report)  # an interrupted run may have left it without
+        build_index(embedder)  # an interrupted run may have left it without
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embedded_samples(corpus, report))
@@ -65,7 +65,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     if not Chunk.objects.exists():
         drop_index(embedder)
     replace_documents(collection, _documents(corpus, draw, made_by, report), embedder, exact=False)
-    build_index(embedder, report)
+    build_index(embedder)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 

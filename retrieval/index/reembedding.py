@@ -32,7 +32,8 @@ def reembed(report: Callable[[str, int, int], None]) -> Embedder:
     wanted = conf.new_embedder()
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     _encode_missing(row, wanted, report)
-    build_index(row, report)
+    report("vector index", 0, 1)
+    build_index(row)
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))

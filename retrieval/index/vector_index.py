@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from threading import Event, Thread
 
 import psutil
 from django.conf import settings as django_settings
@@ -37,7 +35,7 @@ def create_index(embedder: Embedder) -> None:
         cursor.execute(_definition(embedder))
 
 
-def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> None:
+def build_index(embedder: Embedder) -> None:
     """As :func:`create_index`, with the memory and the processors of the server, while others read and write.
 
     To be called outside any transaction. What a build that was killed has left is removed first.
@@ -49,10 +47,8 @@ def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> 
             return
         if found == (False,):
             cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
-        rows, ended = ChunkEmbedding.objects.filter(embedder=embedder).count(), Event()
+        rows = ChunkEmbedding.objects.filter(embedder=embedder).count()
         settings = _building_settings(rows, embedder.dimension)
-        watcher = Thread(target=_watch_build, args=(rows, report, ended), name="index build", daemon=True)
-        watcher.start()
         try:
             for setting, value in settings:
                 cursor.execute("SELECT set_config(%s, %s, false)", [setting, value])
@@ -65,8 +61,6 @@ def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> 
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
                 cursor.execute(_definition(embedder, "CONCURRENTLY"))
         finally:
-            ended.set()
-            watcher.join()
             for setting, _ in settings:
                 cursor.execute(f"RESET {setting}")
 
@@ -91,20 +85,6 @@ def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
         ("maintenance_work_mem", f"{max(64, memory_mib)}MB"),
         ("max_parallel_maintenance_workers", str(workers)),
     ]
-
-
-def _watch_build(rows: int, report: Callable[[str, int, int], None], ended: Event) -> None:
-    try:
-        while not ended.wait(1.0):
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT tuples_done FROM pg_stat_progress_create_index "
-                    "WHERE relid = 'retrieval_chunkembedding'::regclass"
-                )
-                (done,) = cursor.fetchone() or (0,)
-            report("vector index", min(done, rows), rows)
-    finally:
-        connection.close()
 
 
 def drop_index(embedder: Embedder) -> None:
