@@ -133,13 +133,13 @@ def distribute(report: Callable[[str], None], shards: int | None = None) -> None
     """
     count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
     for function in FUNCTIONS:
-        if not _rows("SELECT FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
+        if not _rows("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
             _rows("SELECT create_distributed_function(%s)", function)
     for table in DISTRIBUTED:
         if table not in distributed():
             report(f"distribute {table} by {COLUMN} over {count} shards")
             _distribute(table, count)
-    if not _rows("SELECT FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):
+    if not _rows("SELECT 1 FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):
         _rows(
             f"ALTER TABLE {DISTRIBUTED[2]} ADD CONSTRAINT {COLOCATED_KEY} FOREIGN KEY (chunk_id, {COLUMN}) "
             f"REFERENCES {DISTRIBUTED[1]} (id, {COLUMN}) DEFERRABLE INITIALLY DEFERRED"
