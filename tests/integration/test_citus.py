@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(not cluster.COORDINATOR, reason="make test-citus
 NAME = f"grows_{os.getpid()}"
 DEMO = Path(__file__).parents[2] / "demo"
 QUESTIONS = [each["question"] for each in json.loads((DEMO / "questions.json").read_text())["questions"]][3:50:6]
-AWAY = "A part of the database does not answer"
+AWAY = "Part of the database does not answer"
 
 
 @pytest.fixture(autouse=True)
