@@ -116,13 +116,15 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Conversation
         fields = ["title"]
-        error_messages = {"title": {"max_length": _("Please keep the title within %(limit_value)d characters.")}}
+        error_messages = {
+            "title": {
+                "required": _("Please type a title."),
+                "max_length": _("Please keep the title within %(limit_value)d characters."),
+            }
+        }
 
     def clean_title(self) -> str:
-        title = " ".join(self.cleaned_data["title"].split())
-        if not title:
-            raise forms.ValidationError(_("Please type a title."))
-        return title
+        return " ".join(self.cleaned_data["title"].split())
 
 
 class ShareForm(forms.Form):
