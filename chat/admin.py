@@ -60,6 +60,9 @@ class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    """Its table may be wider than a phone: the keyboard scrolls it, though nothing in it can be chosen."""
+
+    template = "admin/chat/read_only_inline.html"
     extra = 0
     can_delete = False
 

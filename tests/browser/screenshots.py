@@ -1,4 +1,4 @@
-"""The pictures of the README and of the dashboard: `python -m pytest tests/browser/screenshots.py` (never run along).
+"""The pictures of the README: `python -m pytest tests/browser/screenshots.py` (never run along).
 
 They show the demo documents, answered without a language model.
 """
@@ -12,7 +12,6 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
-from tests.browser.test_evaluation_pages import busy_site  # noqa: F401  # a fixture
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 LARGEST_BYTES = 250_000
@@ -66,12 +65,3 @@ def test_debug_panel(site: Site, page: Page) -> None:
     expect(turn.locator(".candidates")).to_be_visible()
     turn.locator(".debug").evaluate("node => scrollTo(0, node.getBoundingClientRect().top + scrollY - 16)")
     keep(page, "debug-panel")
-
-
-def test_dashboard(busy_site: Site, page: Page) -> None:  # noqa: F811
-    busy_site.sign_in(page)
-    page.set_viewport_size({"width": 1440, "height": 1150})
-    page.goto(f"{busy_site.url}/admin/evaluation/dashboard/")
-    expect(page.locator("svg.chart-drawing")).to_have_count(7)
-    page.evaluate("document.activeElement.blur()")
-    keep(page, "dashboard")

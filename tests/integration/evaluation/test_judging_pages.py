@@ -62,6 +62,8 @@ def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgem
     assert "number" in page
     assert "rules, version 1" in page
     assert 'name="_save"' not in page
+    # The keyboard scrolls a table that is wider than a phone.
+    assert '<div class="ragsite-inline" tabindex="0" role="group" aria-label="Scores">' in page
 
 
 def test_the_page_of_an_answer_shows_its_judgements(admin, judgement):
