@@ -85,7 +85,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         cells = [row.values[reading.answer] for row in rows]
         if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
             return _show(rows)
-        if not table.tells_apart(reading.answer) and any(isinstance(cell, str) and _lists(cell) for cell in cells):
+        if reading.answer != table.subject and any(isinstance(cell, str) and _lists(cell) for cell in cells):
             return _show(rows)
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
