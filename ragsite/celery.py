@@ -12,7 +12,7 @@ from celery.signals import setup_logging, worker_process_init
 from ragsite import machine
 from ragsite.operations import logs  # noqa: F401  (connects its signals)
 
-# Whoever imports this first: uvicorn does before asgi.py has said so.
+# The web server imports this before asgi.py has set it.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 app = Celery("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")

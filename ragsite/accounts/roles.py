@@ -9,7 +9,7 @@ from django.db.models import Q
 
 _ALL = ("view", "add", "change", "delete")
 _READ = ("view",)
-# Without the keys of the API: whoever makes one for somebody acts as that user.
+# Without the keys of the API, which superusers alone see and revoke.
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
 # What each role may do with which models. What it sees of them is decided by the rights in collections.
 ROLES: dict[str, dict[str, tuple[str, ...]]] = {

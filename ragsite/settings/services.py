@@ -105,9 +105,5 @@ LOGGING = {
     "filters": {"refusals": {"()": "ragsite.operations.logs.RefusalFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {
-        **{name: {"level": "INFO"} for name in ("ragsite", "retrieval", "chat", "evaluation")},
-        # It has set up handlers of its own by now. Its access lines hold queries, and with them questions.
-        "uvicorn": {"handlers": [], "propagate": True, "level": "WARNING"},
-    },
+    "loggers": {name: {"level": "INFO"} for name in ("ragsite", "retrieval", "chat", "evaluation")},
 }

@@ -94,7 +94,7 @@ def test_another_program_of_python_has_the_packages_of_this_one(tmp_path: Path) 
         parent.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("procfile", [SLEEPER, DEAF, LOADED])
+@pytest.mark.parametrize("procfile", [DEAF, LOADED])
 def test_a_signal_stops_parent_and_child_also_one_that_does_not_listen(tmp_path: Path, procfile: str) -> None:
     parent, child = start(tmp_path, procfile)
     time.sleep(0.5)  # the shell sets its trap
@@ -108,7 +108,7 @@ def test_a_signal_stops_parent_and_child_also_one_that_does_not_listen(tmp_path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
-@pytest.mark.parametrize("procfile", [SLEEPER, DEAF, LOADED])
+@pytest.mark.parametrize("procfile", [DEAF, LOADED])
 def test_children_do_not_outlive_a_killed_parent(tmp_path: Path, procfile: str) -> None:
     parent, child = start(tmp_path, procfile)
     time.sleep(0.5)

@@ -232,22 +232,15 @@ def test_a_search_with_a_limited_key_finds_nothing_else(boss, collection, cellar
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("protocol", ["ask", "completions"])
-def test_a_question_with_a_limited_key_is_answered_from_its_collections_alone(
-    boss, collection, cellar, ingest, protocol
-):
+def test_a_question_with_a_limited_key_is_answered_from_its_collections_alone(boss, collection, cellar, ingest):
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(cellar, "wine.md", "# Wine\n\nThe wine is kept at 12 degrees.")
     limited, whole = client_with(key_of(boss, collections=[collection])), client_with(key_of(boss))
 
     def ask(client: APIClient) -> Any:
-        question = "At how many degrees is the wine kept?"
-        if protocol == "ask":
-            return client.post("/api/v1/ask/", {"question": question}, format="json").json()
-        messages = {"messages": [{"role": "user", "content": question}]}
-        return client.post("/v1/chat/completions", messages, format="json").json()
+        return client.post("/api/v1/ask/", {"question": "At how many degrees is the wine kept?"}, format="json").json()
 
-    assert "12 degrees" in str(ask(whole)["citations" if protocol == "ask" else "choices"])
+    assert "12 degrees" in str(ask(whole)["citations"])
     answer = ask(limited)
     assert "12 degrees" not in str(answer)
     assert "wine.md" not in str(answer)
