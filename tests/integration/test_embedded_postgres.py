@@ -35,8 +35,9 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def set_up() -> Iterator[Path]:
-    """The files of a server that was set up and stopped."""
+    """The files of a server that was set up, after a first start that was killed amid it, and stopped."""
     with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
+        (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
         server = EmbeddedPostgres(Path(folder))
         server.acquire()
         server.release()
@@ -124,15 +125,6 @@ def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPo
         other.wait(60)
 
 
-def test_an_interrupted_set_up_is_begun_again(server_folder: Path) -> None:
-    data_dir = server_folder
-    (data_dir / "postgres.new" / "base").mkdir(parents=True)
-    server = EmbeddedPostgres(data_dir)
-    server.acquire()
-    assert server.is_running()
-    server.release()
-
-
 def test_two_at_once_start_one_server(server_folder: Path) -> None:
     server = EmbeddedPostgres(server_folder)
     users = [
@@ -173,8 +165,9 @@ def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
-def test_it_does_not_outlive_users_that_are_all_killed(server_folder: Path) -> None:
+def test_it_does_not_outlive_users_that_are_all_killed(server_folder: Path, set_up: Path) -> None:
     server = EmbeddedPostgres(server_folder)
+    made_once.copy_files(set_up, server.cluster)
     users = [another_user(server), another_user(server)]
     assert server.is_running()
     users[0].kill()

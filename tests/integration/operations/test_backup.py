@@ -157,9 +157,6 @@ print("RESULTS", json.dumps(results))
 TO_FINISH = "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
 
 
-VALVE = "At how many bar does the valve open?"
-
-
 def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_everything(
     site: Site, tmp_path: Path
 ) -> None:
@@ -181,10 +178,10 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
     originals = site.originals()
 
     # What came after the backup is not in it. What is no whole backup replaces nothing.
-    (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
+    (site.data_dir / "media" / "documents" / "late.md").write_text("late")
     (tmp_path / "text.tar").write_text("nothing")
     _, refused, broken, text = site.manage_all(
-        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"),
+        ("create_key", "late", "--service"),
         ("restore", str(file)),
         ("restore", str(_broken_tar(file)), "--force"),
         ("restore", str(tmp_path / "text.tar"), "--force"),
@@ -196,15 +193,17 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
 
     # What psql was given is not committed before the whole dump is read: the site is as it was.
     assert site.killed(file, "COMMIT") == [[9, ""]]
-    (answered,) = site.manage_all(("ask", VALVE))
-    assert "7 bar" in answered
+    names = "from django.contrib.auth.models import User; print(User.objects.values_list('username', flat=True))"
+    (accounts,) = site.manage_all(("shell", "-c", names))
+    assert "late" in accounts
     assert len(site.originals()) == 2
     assert site.killed(file, "_replace_files", "migrate") == [[9, TO_FINISH]] * 2
-    serve, *_ = site.manage_all(("serve", "--port", "0"), fails=[0])
+    serve, _, accounts = site.manage_all(
+        ("serve", "--port", "0"), ("restore", str(file), "--force"), ("shell", "-c", names), fails=[0]
+    )
     assert TO_FINISH in serve
-    _, pump, valve = site.manage_all(("restore", str(file), "--force"), ("ask", QUESTION), ("ask", VALVE))
-    assert "3450 grams" in pump
-    assert "7 bar" not in valve
+    assert "robot" in accounts
+    assert "late" not in accounts
     assert site.originals() == originals
 
     site.lose()
