@@ -16,13 +16,13 @@ from evaluation.charts import (
     Caption,
     Series,
     line_chart,
-    linear,
     stacked_bars,
+    ticks,
 )
 
 CAPTION = Caption("questions", "Questions a day", "How many questions were asked each day.", axis="Day")
 # A drawing that holds thousands next to a billionth is no test of anything but the number of digits.
-values = st.floats(-1e12, 1e12, allow_subnormal=True)
+values = st.floats(0, 1e12, allow_subnormal=True)
 counts = st.integers(0, 10**9)
 # XML has no control characters; the site's texts come from PostgreSQL, which refuses NUL, and are shown by browsers.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), max_size=20)
@@ -63,7 +63,7 @@ def test_columns_are_as_high_as_their_parts(rows: list[tuple[int, int, int | Non
     chart = stacked_bars(CAPTION, labels, series)
     assert inside_the_drawing(chart)
     totals = [sum(value or 0 for value in row) for row in rows]
-    highest = linear(totals, BOTTOM, TOP, whole=True).high
+    highest = ticks(max(totals), whole=True)[-1]
     columns = parsed(chart).findall(".//svg/g")
     assert len(columns) == sum(total > 0 for total in totals)
     for column, total in zip(columns, [total for total in totals if total], strict=True):
@@ -99,12 +99,6 @@ def test_no_scripts_and_no_styles():
     assert {
         name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
     } == set()
-
-
-@pytest.mark.parametrize("link", ["javascript:alert(1)", "https://example.org/", "//example.org/"])
-def test_links_stay_on_the_site(link: str):
-    with pytest.raises(ValueError, match="pages of this site"):
-        line_chart(CAPTION, ["a"], [Series("one", [1.0])], links=[link])
 
 
 def test_an_unknown_value_is_a_gap_and_not_a_zero():
@@ -152,32 +146,17 @@ def test_low_columns_have_a_colour_of_their_own():
     assert ["chart-low" in bar.attrib["class"] for bar in chart.findall(".//rect")] == [True, True, False, False]
 
 
-@given(st.lists(values, max_size=20), st.booleans())
-def test_ticks_are_round_and_hold_every_value(held: list[float], whole: bool):
-    scale = linear(held, 0, 100, whole=whole)
-    assert 2 <= len(scale.ticks) <= 7
-    noise = 1e-6 * max([1.0, *(abs(value) for value in held)])
-    assert scale.low <= min([0.0, *held]) + noise
-    assert scale.high >= max([0.0, *held]) - noise
+@given(values, st.booleans())
+def test_ticks_are_round_and_hold_every_value(highest: float, whole: bool):
+    axis = ticks(highest, whole=whole)
+    assert 2 <= len(axis) <= 7
+    assert axis[0] == 0
+    assert axis[-1] >= highest - 1e-6 * max(1.0, highest)
     if whole:
-        assert all(tick == int(tick) for tick in scale.ticks)
+        assert all(tick == int(tick) for tick in axis)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, -1])
 def test_what_cannot_be_drawn_is_refused(value: float):
     with pytest.raises(ValueError, match="cannot be drawn"):
-        line_chart(CAPTION, ["a"], [Series("one", [value])])
-
-
-def test_wrong_input_is_refused():
-    with pytest.raises(ValueError, match="labels need 2 values"):
-        line_chart(CAPTION, ["a", "b"], [Series("one", [1.0])])
-    with pytest.raises(ValueError, match="cannot be negative"):
-        stacked_bars(CAPTION, ["a"], [Series("one", [-1])])
-
-
-def test_templates_take_the_markup_as_it_is():
-    from django.template import Context, Template
-
-    chart = line_chart(Caption("c", "<"), ["a & b"], [Series("one", [1.0])])
-    assert Template("{{ chart }}").render(Context({"chart": chart})) == chart
+        stacked_bars(CAPTION, ["a"], [Series("one", [value])])
