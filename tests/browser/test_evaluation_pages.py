@@ -238,7 +238,7 @@ def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:
     page.locator(".dashboard-entry a").click()
     expect(page.get_by_role("heading", name="Dashboard", exact=True)).to_be_visible()
     drawings = page.locator("svg.chart-drawing")
-    expect(drawings).to_have_count(7)
+    expect(drawings).to_have_count(5)
     for screen in (WIDE, PHONE):
         page.set_viewport_size(screen["viewport"])
         for drawing in drawings.all():

@@ -213,17 +213,17 @@ def test_drafts_are_what_no_run_asks(admin, answers) -> None:
     assert "1 of them is a draft" in admin.get(f"{SETS}{answers.pk}/change/").content.decode()
 
 
-def test_a_set_of_answers_goes_into_files_and_comes_from_them(library) -> None:
+def test_a_set_of_answers_comes_from_files(library) -> None:
     queries = (
         b'{"_id": "q1", "text": "How heavy is it?", "answer": " 3450 grams "}\n'
         b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
         b'{"_id": "q3", "text": "And when?", "must": ["9 am|nine", "daily"], "must_not": ["never"], "max_chars": 80}\n'
     )
     made = importing.import_beir({"queries.jsonl": queries}, library, slug="mine")
-    _, of_first, of_second, of_third = importing.as_csv(made)
-    assert "3450 grams,no,,,,imported" in of_first
-    assert "Who won?,,yes,,,,imported" in of_second
-    assert 'And when?,,no,"9 am|nine\ndaily",never,80,imported' in of_third
+    first, second, third = made.questions.order_by("pk")
+    assert (first.expected_answer, first.expects_refusal, first.origin) == ("3450 grams", False, "imported")
+    assert (second.expected_answer, second.expects_refusal) == ("", True)
+    assert (third.must, third.must_not, third.longest) == (["9 am|nine", "daily"], ["never"], 80)
     assert made.questions.measurable("answers").count() == 3
 
 
