@@ -10,12 +10,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from bench.speed import dashboard, synthetic_answers
+from bench.speed import synthetic_answers
 from bench.speed.synthetic_answers import SLUG
 from chat.models import Answer, Conversation, Feedback
 from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.scope import scope
-from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import report
 from evaluation.models import Experiment, Score
 from retrieval.models import Collection, Document, SearchProfile
@@ -74,9 +73,3 @@ def test_made_up_answers_stay_away_from_a_running_experiment() -> None:
     with pytest.raises(CommandError, match="An experiment is running"):
         call_command("benchmark_dashboard", "--answers", "10", stdout=StringIO())
     assert Answer.objects.count() == 10
-
-
-def test_a_page_that_does_not_show_is_told() -> None:
-    loaded = synthetic_answers.load(10, quiet)
-    with pytest.raises(UntrustworthyRun, match="answered with 405"):
-        dashboard._show(f"/admin/evaluation/experiment/{loaded.experiment.pk}/end/")

@@ -211,17 +211,6 @@ def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, ju
     assert len(server.requests) == 3, "nothing is asked that cannot be answered either"
 
 
-def test_a_judge_that_comes_back_turns_the_error_into_a_score(server, judged):
-    server.status = 503
-    judgement = judged(completed_answer(), "model")
-    server.status = 200
-    due(judgement)
-    judgement = judgements.judge(judgement.pk)
-    assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
-    assert scores_of(judgement)["faithfulness"] == 0.5
-    assert not judgement.scores.exclude(error="").exists()
-
-
 def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(server, judged):
     server.judged["Claims"] = {"claims": []}
     judgement = judged(completed_answer(), "model")

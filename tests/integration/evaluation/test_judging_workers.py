@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.infrastructure.jobs import BEGUN_WITHIN, sweep
 from tests.support.judge_server import JudgeServer, judge_server
@@ -73,24 +71,6 @@ def time_passes() -> None:
     Judgement.objects.update(created_at=long_ago)
 
 
-def test_scores_arrive_on_the_page_by_themselves(queue, server, workers: Workers, admin_client) -> None:
-    answer = completed_answer()
-    page = reverse("chat:debug_scores", args=[answer.pk])
-    server.wait_seconds = 0.5
-    answer_completed.send(Answer, answer=answer)
-    assert "pending" in admin_client.get(page).content.decode()
-    server.wait_seconds = 0.0
-    workers.running()
-    wait_until(is_done, 60, f"the judgements\n{workers.log()}")
-    assert {judge: metrics_of(judge) for judge in ALL} == ALL
-    shown = admin_client.get(page).content.decode()
-    assert "pending" not in shown
-    for name in ("groundedness (rules)", "faithfulness (language model)"):
-        assert name in shown
-    assert "0.50" in shown
-    assert Counter(server.forms)["Claims"] == 1
-
-
 def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, workers: Workers) -> None:
     server.wait_seconds = 0.5
     answers = [completed_answer() for _ in range(3)]
@@ -121,25 +101,3 @@ def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, w
     assert (Counter(server.forms)["Claims"], Counter(server.forms)["Statements"]) == (3, 4)
     # All that was asked counts, but for the request that the kill cut off.
     assert JudgeUsage.objects.get().prompt_tokens in {100 * len(server.requests), 100 * (len(server.requests) - 1)}
-
-
-def test_a_judge_that_is_down_is_shown_as_an_error_until_it_is_back(
-    queue, server, workers: Workers, admin_client
-) -> None:
-    server.status = 503
-    answer = completed_answer()
-    judgements.request(answer, judges=["model"])
-    workers.running()
-    wait_until(lambda: Judgement.objects.exclude(error="").exists(), 60, "the error")
-    judgement = Judgement.objects.get()
-    assert "HTTP 503" in judgement.error
-    assert metrics_of("model") == []
-    shown = admin_client.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
-    assert "HTTP 503" in shown
-    assert "pending" in shown
-    server.status = 200
-    time_passes()
-    sweep(Judgement)
-    wait_until(is_done, 60, f"the judgement\n{workers.log()}")
-    assert metrics_of("model") == ALL["model"]
-    assert not Score.objects.exclude(error="").exists()
