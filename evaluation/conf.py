@@ -17,8 +17,6 @@ from retrieval.infrastructure.chat_model import ChatModel
 if TYPE_CHECKING:
     from evaluation.judges.types import Judge, Meter
 
-# What a judge's server can be asked for: JSON of a given form, JSON, or nothing but what the prompt says.
-
 
 def has_judge_model() -> bool:
     """Whether a language model is named that can judge. Never silently the one that answers: it would grade itself."""

@@ -15,7 +15,11 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
 
     It is rounded, where Django's number_format cuts digits off. What is rounded to zero has no minus.
     """
-    return _write(value, f"{abs(value):.{digits}f}", signed=signed)
+    magnitude = f"{abs(value):.{digits}f}"
+    is_negative = value < 0 and float(magnitude) != 0
+    # The sign is put here, because number_format takes a plus for a digit of the thousands.
+    sign = "-" if is_negative else "+" if signed else ""
+    return f"{sign}{number_format(magnitude, force_grouping=True)}"
 
 
 def whole(value: float) -> str:
@@ -33,11 +37,3 @@ def day_and_month(day: date) -> str:
     # Django's short names have a capital in every language, or in none; its full names have one where the language has.
     has_capital = date_format(day, "F")[:1].isupper()
     return date_format(day, "j M" if has_capital else "j b")
-
-
-def _write(value: float, magnitude: str, *, signed: bool) -> str:
-    """``magnitude``, the digits of the number's absolute value, in the reader's language behind the number's sign."""
-    is_negative = value < 0 and float(magnitude) != 0
-    # The sign is put here, because number_format takes a plus for a digit of the thousands.
-    sign = "-" if is_negative else "+" if signed else ""
-    return f"{sign}{number_format(magnitude, force_grouping=True)}"

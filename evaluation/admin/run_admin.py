@@ -106,7 +106,11 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeStrin
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
-    series = [_series(name, runs, measure.key) for name in names]
+    means = [found.mean if (found := interval_of(run, measure.key)) else None for run in runs]
+    series = [
+        Series(name, [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)])
+        for name in names
+    ]
     caption = Caption(
         "trend",
         _t("%s over time") % measure.label,
@@ -115,18 +119,10 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeStrin
         _t("As a table"),
         _t("No run of this set is done yet."),
     )
-    labels = [_label(run) for run in runs]
-    return line_chart(caption, labels, series, most=1.0, number=three_digits, links=[address_of(run) for run in runs])
-
-
-def _label(run: EvaluationRun) -> str:
-    asked = localtime(run.created_at)
-    return f"#{run.pk} {day_and_month(asked)} {time_format(asked, 'H:i')}"
-
-
-def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
-    found = [interval_of(run, metric) if run.profile_name == name else None for run in runs]
-    return Series(name, [one.mean if one else None for one in found])
+    times = [(run.pk, localtime(run.created_at)) for run in runs]
+    labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
+    links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
+    return line_chart(caption, labels, series, most=1.0, number=lambda value: fixed(value, 3), links=links)
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
@@ -134,14 +130,6 @@ def result_text(run: EvaluationRun, metric: str = "") -> str:
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
-
-
-def three_digits(value: float) -> str:
-    return fixed(value, 3)
-
-
-def address_of(run: EvaluationRun) -> str:
-    return reverse("admin:evaluation_evaluationrun_change", args=[run.pk])
 
 
 def ranks_text(result: QuestionResult) -> str:
@@ -355,7 +343,12 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "wrong_only": wrong_only,
             "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": [
-                (other, documents_badge(other), result_text(other), _comparison_address(run, other))
+                (
+                    other,
+                    documents_badge(other),
+                    result_text(other),
+                    reverse("admin:evaluation_evaluationrun_compare", args=[run.pk, other.pk]),
+                )
                 for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
             ]
             if run.status == EvaluationRun.Status.DONE
@@ -367,19 +360,11 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             raise PermissionDenied
         runs = self.get_queryset(request).select_related("evaluation_set__collection", "draft__working_copy")
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
-        if not _are_comparable(run, baseline):
+        if (run.evaluation_set_id, run.kind) != (baseline.evaluation_set_id, baseline.kind):
             raise Http404
         comparison = compare(run, baseline, request.GET.get("metric", ""))
         context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
         return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)
-
-
-def _are_comparable(run: EvaluationRun, other: EvaluationRun) -> bool:
-    return run.evaluation_set_id == other.evaluation_set_id and run.kind == other.kind
-
-
-def _comparison_address(run: EvaluationRun, baseline: EvaluationRun) -> str:
-    return reverse("admin:evaluation_evaluationrun_compare", args=[run.pk, baseline.pk])
 
 
 def _live(run: EvaluationRun) -> SafeString:

@@ -66,10 +66,6 @@ class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
         """Those that a run of this kind asks."""
         return self.filter(asked_by(kind))
 
-    def drafts(self) -> EvaluationQuestionQuerySet:
-        """Those that no run asks, of whatever kind."""
-        return self.exclude(asked())
-
 
 class EvaluationQuestion(models.Model):
     """A question of a set. With nothing to find, to say or to refuse, it is a draft."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -13,9 +12,6 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from retrieval.documents.drafts.editing import draft_of
 from retrieval.models import Chunk, Collection, Document
-
-if TYPE_CHECKING:
-    pass
 
 LONGEST_SLUG = 50
 REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no passage to find.")
@@ -75,14 +71,6 @@ def collection_asked(answer: Answer) -> Collection | None:
     return _in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
 
 
-def require_in_service(collection: Collection) -> None:
-    """Raises: EvaluationError for a draft's working copy, which goes with its draft, and its sets with it."""
-    if (draft := draft_of(collection)) is not None:
-        names = {"copy": collection, "collection": draft.collection}
-        message = _t("%(copy)s is a draft: make the set for %(collection)s, and run it on the draft.")
-        raise EvaluationError(message % names)
-
-
 def _in_service(collection: Collection) -> Collection:
     """The collection itself; of a draft's working copy the one that it is a draft of."""
     draft = draft_of(collection)
@@ -96,21 +84,9 @@ def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> Expect
     """
     if question.expects_refusal and grade > 0:
         raise EvaluationError(str(REFUSAL_HAS_NO_PASSAGE))
-    expected = expected_of(question, chunk, grade)
     return ExpectedPassage.objects.update_or_create(
         question=question,
-        source=expected.source,
-        content_hash=expected.content_hash,
-        defaults={"quote": expected.quote, "grade": grade},
-    )[0]
-
-
-def expected_of(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """The passage as one that the question should find, not yet saved."""
-    return ExpectedPassage(
-        question=question,
         source=chunk.document.source,
-        quote=chunk.content,
         content_hash=chunk.content_hash,
-        grade=grade,
-    )
+        defaults={"quote": chunk.content, "grade": grade},
+    )[0]

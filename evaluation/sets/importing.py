@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
+from django.utils.translation import gettext as _t
 
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.sets.beir_files import ImportedQuestion, read_questions
-from evaluation.sets.building import require_in_service
+from retrieval.documents.drafts.editing import draft_of
 from retrieval.models import Collection, Document
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def import_beir(
     All of it is there, or nothing. Raises: UnreadableTestSet, naming file and line, also for a document that the
     collection does not have; EvaluationError when there is a set of that short name, and for a draft's working copy.
     """
-    require_in_service(collection)
+    if (draft := draft_of(collection)) is not None:
+        names = {"copy": collection, "collection": draft.collection}
+        message = _t("%(copy)s is a draft: make the set for %(collection)s, and run it on the draft.")
+        raise EvaluationError(message % names)
     if slug != slugify(slug) or not slug:
         raise EvaluationError(f"{slug!r} is no short name: it is made of letters, digits and hyphens.")
     if EvaluationSet.objects.filter(slug=slug).exists():

@@ -10,6 +10,7 @@ from django.utils.html import escape
 
 from chat.models import Feedback
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue, run_execution
 from retrieval.models import Chunk, Publication
 from retrieval.search import profiles
@@ -123,7 +124,7 @@ def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
     assert messages(picked) == ["Expected: a passage of Pump."]
     assert picked.context["of_answer"][0].is_expected
     assert question.expected_passages.get().content_hash == chunk.content_hash
-    assert not EvaluationQuestion.objects.drafts().exists()
+    assert not EvaluationQuestion.objects.exclude(asked()).exists()
     assert "is gone" in messages(admin.post(expect, {"chunk": "999999"}, follow=True))[0]
     assert admin.post(make, {"answer": "x"}).status_code == 404
     assert admin.get(make).status_code == 405

@@ -7,6 +7,7 @@ import pytest
 from chat.models import Answer
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.models.evaluation_set import asked
 from evaluation.sets import building, importing
 from evaluation.sets.resolution import fingerprint, measured_questions, resolve
 from retrieval.models import Chunk, Collection
@@ -107,7 +108,7 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> N
     question, is_new = building.question_from_answer(answer, evaluation_set)
     assert (question.text, is_new) == ("How heavy is the other pump?", True)
     assert building.question_from_answer(answer, evaluation_set) == (question, False)
-    assert list(evaluation_set.questions.drafts()) == [question]
+    assert list(evaluation_set.questions.exclude(asked())) == [question]
     building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=2)
     building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=3)
     assert question.expected_passages.get().grade == 3
