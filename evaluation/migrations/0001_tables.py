@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             name='EvaluationSet',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(help_text='Used in commands and in exported files.', unique=True, verbose_name='short name')),
+                ('slug', models.SlugField(help_text='Used in commands.', unique=True, verbose_name='short name')),
                 ('name', models.CharField(max_length=200, verbose_name='name')),
                 ('description', models.TextField(blank=True, help_text='Where the questions come from.', verbose_name='description')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),

@@ -25,7 +25,7 @@ class RunKind(models.TextChoices):
 class EvaluationSet(models.Model):
     """Questions to one collection with what they should find, or what a right answer says: the yardstick."""
 
-    slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands and in exported files."))
+    slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True, help_text=_("Where the questions come from."))
     collection = models.ForeignKey(
