@@ -335,6 +335,6 @@ def test_a_year_in_the_name_of_a_table_is_no_year_of_its_rows(question: str, sai
 
 
 def test_cells_that_list_are_not_counted_as_one_each() -> None:
-    table = known_table('place,highway\nA,"ND 18, ND 19"\nB,PR 1\nC,PR 2\nD,PR 3\nE,PR 4\n', "t10.csv")
+    table = known_table('town,highway\nA,"ND 18, ND 19"\nB,PR 1\nC,PR 2\nD,PR 3\nE,PR 4\n', "t10.csv")
     assert ask("How many highways are there?", table).startswith("rows")
-    assert ask("How many places are there?", table) == "count 5"
+    assert ask("How many towns are there?", table) == "count 5"
