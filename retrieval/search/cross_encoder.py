@@ -23,7 +23,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_export, load_tokenizer, read_object
+from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
 from retrieval.index.embedders.session import open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
@@ -52,7 +52,7 @@ class ModelFiles:
 def read_folder(folder: Path) -> ModelFiles:
     """The model in a folder. Raises: ImproperlyConfigured."""
     try:
-        export = find_export(folder)
+        export = find_model(folder)
     except ValueError as error:
         raise ImproperlyConfigured(f"The cross encoder in {folder} cannot be used: {error}.") from error
     config = _json(folder / CONFIG)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
 
@@ -33,14 +33,16 @@ def read_object(path: Path) -> dict[str, Any]:
     return read
 
 
-def find_export(folder: Path) -> Path:
-    """The model as an ONNX file. Raises: ValueError when the folder has none, or no tokenizer."""
+def find_model(folder: Path, *, or_weights: bool = False) -> Path:
+    """The model as an ONNX file, or else its weights where ``or_weights`` allows them. Raises: ValueError when the
+    folder has neither, or no tokenizer."""
     if not (folder / TOKENIZER).is_file():
         raise ValueError(f"it has no {TOKENIZER}")
-    for name in EXPORTS:
+    names = (*EXPORTS, WEIGHTS) if or_weights else EXPORTS
+    for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise ValueError(f"it has no {EXPORTS[0]}: export it to ONNX")
+    raise ValueError(f"it has no {' and no '.join(dict.fromkeys((EXPORTS[0], names[-1])))}: export it to ONNX")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -25,7 +25,7 @@ import numpy as np
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import TOKENIZER, load_tokenizer
+from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, load_tokenizer, read_object
 from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
 from retrieval.index.embedders.session import EmbeddingRuntime, hidden_output, open_session, text_inputs
 from retrieval.protocols import TextEmbedder
@@ -336,8 +336,8 @@ SHORTEST_INPUT = 16
 
 
 class LocalEmbedder(OnnxEmbedder[EmbeddingRuntime]):
-    """``model`` is a folder with the model as an ONNX file, or a name on the Hugging Face hub that is fetched into
-    ``cache_dir`` once.
+    """``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face
+    hub that is fetched into ``cache_dir`` once.
 
     ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. The name
     tells what decides the vectors: a hash of the files, and the prompts where there are any.
@@ -379,18 +379,50 @@ class LocalEmbedder(OnnxEmbedder[EmbeddingRuntime]):
                 "nearly all of them."
             )
         label = re.sub(r"[^\w.-]", "-", model.rstrip("/").rpartition("/")[2])[:80]
-        self.name = f"{label}/onnx/{digest[:12]}"
+        self.name = f"{label}/{'int8' if self._read.is_weights else 'onnx'}/{digest[:12]}"
         if self.prompts != Prompts():
             self.name += f"/{hashlib.sha256(repr(self.prompts).encode()).hexdigest()[:8]}"
-        self.graph_path = self._read.export
+        self.graph_path = self._read.file
+        if self._read.is_weights:
+            self.graph_path = cache_dir / f"{label}-{digest[:12]}-int8-v{GRAPH_VERSION}.onnx"
 
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
         read = self._read
         try:
-            session = open_session(str(read.export))
+            session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
+        except ImproperEmbedder:
+            raise
         except Exception as error:  # ONNX Runtime's exceptions have no other base
-            raise ImproperEmbedder(f"The model {read.export} cannot be used: {_one_line(error)}.") from error
+            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
         return _runtime(session, read.folder, read.pooling, read.max_tokens, lowercase=read.lowercase)
+
+    def build_graph(self) -> bytes:
+        # Imports of tens of MiB that only those pay who write a graph.
+        from safetensors.numpy import load_file
+
+        from retrieval.index.embedders.graph import EncoderShape, build_encoder
+
+        try:
+            config = read_object(self._read.folder / CONFIG)
+            shape = EncoderShape(
+                layers=config["num_hidden_layers"],
+                heads=config["num_attention_heads"],
+                width=config["hidden_size"],
+                epsilon=config["layer_norm_eps"],
+            )
+            weights = {
+                name.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias"): tensor.astype(
+                    np.float32
+                )
+                for name, tensor in load_file(self._read.file).items()
+                if np.issubdtype(tensor.dtype, np.floating)
+            }
+            return build_encoder(weights, shape, self.name.partition("/")[0])
+        except Exception as error:  # safetensors' and onnx's exceptions have no other base
+            raise ImproperEmbedder(
+                f"No graph can be written from the embedding model in {self._read.folder} "
+                f"({type(error).__name__}: {_one_line(error)})."
+            ) from error
 
 
 def _fetched(model: str, cache_dir: Path) -> Path:

@@ -18,7 +18,8 @@ from retrieval.index.embedders.model_files import (
     CONFIG,
     NEWER_CONFIG,
     TOKENIZER,
-    find_export,
+    WEIGHTS,
+    find_model,
     read_json,
     read_object,
 )
@@ -68,20 +69,25 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """A model that can be run: the ONNX file ``export`` of its encoder, and what makes one vector of its output.
+    """A model that can be run: the ONNX ``file`` of its encoder, or the weights of a BERT, and what makes one vector of
+    its output.
 
     ``is_normalized`` says that the model itself scales its vectors to unit length. ``max_tokens`` is the longest input,
     special tokens and prompts included.
     """
 
     folder: Path
-    export: Path
+    file: Path
     pooling: Pooling
     is_normalized: bool
     dimension: int
     max_tokens: int
     lowercase: bool
     prompts: Prompts
+
+    @property
+    def is_weights(self) -> bool:
+        return self.file.name == WEIGHTS
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -91,8 +97,8 @@ class SentenceModel:
 
     def files(self) -> tuple[Path, ...]:
         """What decides its vectors."""
-        data = self.export.with_name(f"{self.export.name}_data")
-        files = (self.folder / CONFIG, self.folder / TOKENIZER, self.export, data)
+        data = self.file.with_name(f"{self.file.name}_data")
+        files = (self.folder / CONFIG, self.folder / TOKENIZER, self.file, data)
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
@@ -109,7 +115,9 @@ def read_sentence_model(folder: Path) -> SentenceModel:
 
     Raises: ValueError (with KeyError and TypeError from a malformed description) when it cannot be run here, OSError.
     """
-    config, export = read_object(folder / CONFIG), find_export(folder)
+    config, file = read_object(folder / CONFIG), find_model(folder, or_weights=True)
+    if file.name == WEIGHTS and (kind := config.get("model_type")) != "bert":
+        raise ValueError(f"from {WEIGHTS} only the architecture 'bert' can be read, not {kind!r}: export it to ONNX")
     width = int(config.get("hidden_size") or config["dim"])
     positions = int(config["max_position_embeddings"])
     pooling, is_normalized = Pooling.MEAN, False
@@ -129,7 +137,7 @@ def read_sentence_model(folder: Path) -> SentenceModel:
     longest = transformer.get("max_seq_length") or _longest_text(folder) or positions
     return SentenceModel(
         folder=folder,
-        export=export,
+        file=file,
         pooling=pooling,
         is_normalized=is_normalized,
         dimension=width,

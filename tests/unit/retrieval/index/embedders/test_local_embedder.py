@@ -15,7 +15,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.onnx import LocalEmbedder
+from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
     WIDTH,
@@ -71,6 +71,21 @@ def assert_vectors(made: LocalEmbedder, expected: list[Array]) -> None:
 def test_each_pooling_gives_the_vectors_of_its_formula(tmp_path: Path, pooling: str) -> None:
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling=pooling, modules=[NORMALIZE])
     assert_vectors(embedder(folder), [POOLINGS[pooling](bert_hidden(WEIGHTS, ids)) for ids in ids_of(folder, TEXTS)])
+
+
+def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path: Path) -> None:
+    built_in = OnnxMiniLM(tmp_path / "cache")
+    folder = tmp_path / "minilm"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (folder / name).symlink_to(built_in._folder() / name)
+    made = embedder(folder)
+    assert made.name.startswith("minilm/int8/")
+    np.testing.assert_allclose(made.embed_documents(TEXTS[:2]), built_in.embed_documents(TEXTS[:2]), atol=1e-6)
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text('{"model_type": "t5", "hidden_size": 8, "max_position_embeddings": 64}')
+    with pytest.raises(ImproperEmbedder, match=r"only the architecture 'bert' can be read, not 't5'"):
+        embedder(folder)
 
 
 def test_prompts_stand_before_a_text(tmp_path: Path) -> None:
@@ -129,7 +144,7 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ImproperEmbedder, match=r"model\.onnx cannot be used"):
         embedder(folder).prepare()
     (folder / "onnx" / "model.onnx").unlink()
-    with pytest.raises(ImproperEmbedder, match=r"it has no model\.onnx: export it"):
+    with pytest.raises(ImproperEmbedder, match=r"it has no model\.onnx and no model\.safetensors: export it"):
         embedder(folder)
     (folder / "config.json").write_text("{")
     with pytest.raises(ImproperEmbedder, match=r"config\.json cannot be read"):
