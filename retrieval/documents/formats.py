@@ -29,12 +29,14 @@ from retrieval.media_types import (
     JSON_LINES,
     MARKDOWN,
     MSG,
+    ODP,
     ODS,
     ODT,
     PDF,
     PLAIN,
     PPTX,
     RST,
+    RTF,
     TSV,
     XLSX,
     ZIP,
@@ -259,12 +261,20 @@ KNOWN_FORMATS = (
         _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
     ),
     Format(
+        "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
+        View.SLIDES, declares(ODP, f"{ODP}-template"),
+    ),
+    Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
         View.CONVERTED, declares(ODT, f"{ODT}-template"),
     ),
     Format(
         "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
         archive_holds("META-INF/container.xml"),
+    ),
+    Format(
+        "an RTF document", ("rtf",), RTF, "RTF", _IN + "rich_text:extract_rich_text", View.CONVERTED,
+        begins_with(b"{\\rtf"),
     ),
     Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
     Format(
@@ -287,10 +297,9 @@ KNOWN_FORMATS = (
         for media_type, extensions in SOURCE_CODE.items()
     ),
     # Formats that are not read. They are recognised so that the message can name them.
-    Format("an RTF document", ("rtf",), recognise=begins_with(b"{\\rtf")),
     Format("an old Excel workbook (.xls)", ("xls",)),
     Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
-    Format("an OpenDocument presentation or drawing", ("odp", "otp"), recognise=archive_holds("content.xml")),
+    Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,

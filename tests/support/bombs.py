@@ -293,6 +293,14 @@ def odt_entities() -> bytes:
     return odf(b"text", b"<text:p>&b;</text:p>", b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>')
 
 
+def rtf_groups(depth: int = 200_000) -> bytes:
+    return b"{\\rtf1 The pump hums. " + b"{" * depth + b"}" * depth + b"}"
+
+
+def rtf_controls(count: int = 300_000) -> bytes:
+    return b"{\\rtf1 The pump hums. " + b"\\b\\i0 a|" * count + b"}"
+
+
 def mail_nested(depth: int = 2_000) -> bytes:
     head = b"".join(
         b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (level, level) for level in range(depth)
@@ -436,6 +444,7 @@ _ZOO: dict[str, tuple[Callable[..., bytes], ...]] = {
     "bomb.xlsx": (xlsx_far_cells, xlsx_merged_areas, xlsx_many_cells),
     "bomb.ods": (ods_repeated_cells,),
     "bomb.odt": (odt_nested_lists, odt_entities),
+    "bomb.rtf": (rtf_groups, rtf_controls),
     "bomb.eml": (mail_nested, mail_headers, mail_parts),
     "bomb.zip": (zip_zeros, zip_many_files, zip_overlapping_entries),
     "bomb.html": (

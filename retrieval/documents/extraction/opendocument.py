@@ -1,4 +1,4 @@
-"""OpenDocument: ODT as Markdown, ODS as the tables of its sheets."""
+"""OpenDocument: ODT as Markdown, ODP slide by slide, ODS as the tables of its sheets."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _NAMESPACES = {
     "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
     "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
     "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
 }
@@ -62,6 +63,15 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
     return root, plain_title(canonical(title.text or "")) if title is not None else ""
 
 
+def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
+    """The names of the styles of which an attribute of the properties has this value."""
+    return {
+        style.get(name("style:name"))
+        for style in root.iter(name("style:style"))
+        if (found := style.find(name(properties))) is not None and found.get(name(attribute)) == value
+    }
+
+
 def read_words(element: Element) -> str:
     """The words of a paragraph or cell: runs of white space as one space, line ends where it has them; a footnote
     stands in brackets."""
@@ -92,7 +102,7 @@ def _pieces(element: Element) -> Iterator[str]:
             yield _SPACE.sub(" ", child.tail)
 
 
-# What repeats the headings, and what was struck out.
+# What repeats the headings, what was struck out, and comments and notes on a slide.
 _PASSED_OVER = frozenset(
     map(
         name,
@@ -102,6 +112,8 @@ _PASSED_OVER = frozenset(
             "text:tracked-changes",
             "text:sequence-decls",
             "office:forms",
+            "office:annotation",
+            "presentation:notes",
         ),
     )
 )
@@ -117,6 +129,34 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
         _Body(root, writer).write(body)
     title = title or next((section.title for section in writer.sections if section.level == 1), "")
     return writer.finish(media_type=media_type, title=title or derive_title(filename))
+
+
+def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    root, title = load_content(data, filename, limits)
+    writer = MarkdownWriter(filename, limits)
+    body = _Body(root, writer)
+    not_shown = find_styles(root, "style:drawing-page-properties", "presentation:visibility", "hidden")
+    hidden = []
+    for number, page in enumerate(root.findall(".//draw:page", _NAMESPACES), start=1):
+        writer.begin_page()
+        if page.get(name("draw:style-name")) in not_shown:
+            hidden.append(str(number))
+        else:
+            _write_slide(page, number, body, writer)
+    title = title or (writer.sections[0].title if writer.sections else "")
+    return writer.finish(
+        media_type=media_type, title=title or derive_title(filename), left_out=leave_out("slides", hidden)
+    )
+
+
+def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
+    heading = page.find(".//draw:frame[@presentation:class='title']", _NAMESPACES)
+    writer.add_heading((read_words(heading) if heading is not None else "") or f"Slide {number}", 1)
+    if heading is not None:
+        heading.clear()
+    body.write(page)
+    for notes in page.findall("presentation:notes/draw:frame[@presentation:class='notes']", _NAMESPACES):
+        writer.add_notes(read_words(paragraph) for paragraph in notes.iter(name("text:p")))
 
 
 class _Body:
@@ -212,12 +252,7 @@ _MOST_CELLS = 1_000_000
 
 def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
-    not_shown = {
-        style.get(name("style:name"))
-        for style in root.iter(name("style:style"))
-        if (properties := style.find(name("style:table-properties"))) is not None
-        and properties.get(name("table:display")) == "false"
-    }
+    not_shown = find_styles(root, "style:table-properties", "table:display", "false")
     shown, hidden = [], []
     for table in root.iter(name("table:table")):
         if table.get(name("table:style-name")) in not_shown:

@@ -24,6 +24,8 @@ SMALLER = {
     bombs.zip_huge_directory: 30_000,
     bombs.xlsx_merged_areas: 300,
     bombs.xlsx_many_cells: 2_000,
+    bombs.rtf_groups: 50_000,
+    bombs.rtf_controls: 50_000,
     bombs.mail_headers: 20_000,
     bombs.mail_parts: 1_000,
     bombs.mail_nested: 1_000,
@@ -68,7 +70,7 @@ def made(function: Callable[..., bytes]) -> bytes:
 def test_the_zoo_is_large() -> None:
     assert len(bombs.BOMBS) >= 40
     assert {name.rpartition(".")[2] for name, _ in bombs.BOMBS.values()} >= {
-        "pdf", "docx", "xlsx", "ods", "odt", "eml", "zip", "html", "md", "csv",
+        "pdf", "docx", "xlsx", "ods", "odt", "rtf", "eml", "zip", "html", "md", "csv",
         "json", "jsonl", "txt", "rst", "c",
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Presentations, OpenDocument texts and books: headings, lists, tables, slides and notes, in their order."""
+"""Presentations, OpenDocument, books and RTF: headings, lists, tables, slides and notes, in their order."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ ODF = " ".join(
         "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
         "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
         "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
+        "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+        "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     }.items()
 )
 MakeZip = Callable[[dict[str, bytes]], bytes]
@@ -95,6 +97,28 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip: MakeZip)
     assert (extracted.title, len(read_tables(extracted))) == ("Pump manual", 1)
 
 
+def test_an_opendocument_presentation_is_a_page_a_slide(make_zip: MakeZip) -> None:
+    def frame(words: str, of: str = "") -> str:
+        kind = f' presentation:class="{of}"' if of else ""
+        return f"<draw:frame{kind}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
+
+    body = (
+        '<office:automatic-styles><style:style style:name="h" style:family="drawing-page">'
+        '<style:drawing-page-properties presentation:visibility="hidden"/></style:style></office:automatic-styles>'
+        f"<office:body><office:presentation><draw:page>{frame('Below')}{frame('Goals', 'title')}<draw:g>"
+        "<draw:custom-shape><text:p>Sales</text:p></draw:custom-shape></draw:g>"
+        "<office:annotation><text:p>Too bold</text:p></office:annotation>"
+        f"<presentation:notes>{frame('7', 'page-number')}{frame('Pause', 'notes')}"
+        f'</presentation:notes></draw:page><draw:page draw:style-name="h">{frame("Salaries", "title")}</draw:page>'
+        "</office:presentation></office:body>"
+    )
+    files = {"mimetype": b"application/vnd.oasis.opendocument.presentation", "content.xml": odf(body)}
+    extracted = extract(make_zip(files), "deck.odp")
+    slides = [extracted.text[page.start : page.end].strip() for page in extracted.pages]
+    assert slides == ["# Goals\n\nBelow\n\nSales\n\n> Notes: Pause", ""]
+    assert (extracted.title, extracted.left_out) == ("Goals", (LeftOut("slides", ("2",), 1),))
+
+
 def book(chapters: dict[str, str], *, more: dict[str, bytes] | None = None) -> dict[str, bytes]:
     items = "".join(f'<item id="{n}" href="{n}" media-type="application/xhtml+xml"/>' for n in sorted(chapters))
     spine = "".join(f'<itemref idref="{n}"/>' for n in chapters)
@@ -129,3 +153,22 @@ def test_a_book_is_read_in_the_order_of_its_spine(make_zip: MakeZip) -> None:
     locked = {"META-INF/encryption.xml": b'<encryption><CipherReference URI="OPS/b.xhtml"/></encryption>'}
     with pytest.raises(DocumentRejected, match=r"pump.epub is protected against copying \(DRM\)"):
         extract(make_zip(book(chapters, more=locked)), "pump.epub")
+
+
+def test_rtf_keeps_headings_lists_and_tables() -> None:
+    source = (
+        rb"{\rtf1\ansi\ansicpg1252\uc1{\info{\title Manual}}{\stylesheet{\ql Normal;}{\s1\outlinelevel0 heading 1;}"
+        rb"{\s2\sbasedon0 Heading 2;}}\pard\s1\outlinelevel1 Parts\par\pard Caf\'e9 \u8364?\par"
+        rb"{\listtext\'b7\tab}\ilvl0 Seal\par{\listtext 1.\tab}\ilvl1 rubber\par"
+        rb"\trowd\cellx1\cellx2\intbl Name\cell Price\cell\row\trowd\cellx1\cellx2\intbl Seal\cell 12\cell\row"
+        rb"\pard\s2 2 seals\par\pard At C:\\s1\par}"
+    )
+    extracted = extract(source, "manual.rtf")
+    assert extracted.text == (
+        "## Parts\n\nCafé €\n\n- Seal\n   1. rubber\n\n| Name | Price |\n| --- | --- |\n| Seal | 12 |\n\n"
+        "## 2 seals\n\nAt C:\\s1\n"
+    )
+    assert [(section.title, section.level) for section in extracted.sections] == [("Parts", 2), ("2 seals", 2)]
+    assert extracted.title == "Manual"
+    with pytest.raises(DocumentRejected, match=r"manual.rtf is damaged, its end is missing"):
+        extract(source[:200], "manual.rtf")
