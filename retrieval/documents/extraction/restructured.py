@@ -12,11 +12,11 @@ from itertools import pairwise
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
 _SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
-_DIRECTIVE = re.compile(r"\.\. +(?:\|[^|]{1,80}\| +)?([\w:+.-]{1,60}?)::(?: +(.*)|)$")
+_DIRECTIVE = re.compile(r"\.\. ++(?:\|[^|]{1,80}+\| ++)?([\w+.-]++(?::[\w+.-]++)?)::(?: ++(.*+))?+")
 _EXPLICIT = re.compile(r"\.\.(?: |$)")
 _FOOTNOTE = re.compile(r"\.\. (\[[^\]\n]{1,40}\]) ?(.*)")
 _OPTION = re.compile(r":[\w -]{1,40}:(?: |$)")
-_FIELD = re.compile(r":([^:`\n]{1,80}):(?: +(.*)|)")
+_FIELD = re.compile(r":([^:`\n]{1,80}+):(?: ++(.*+))?+")
 _ITEM = re.compile(r"([*+•-]|(?:#|\d{1,3}|[A-Za-z])[.)]|\((?:\d{1,3}|[a-z])\)) +(?=\S)")
 _GRID = re.compile(r"\+[-=+]{3,}\+")
 _SIMPLE = re.compile(r"=+(?: +=+)+")
@@ -46,7 +46,7 @@ _WITHOUT_ARGUMENT = frozenset("figure only container rst-class cssclass tab-set"
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
-_TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.S)
+_TITLED = re.compile(r"([^<>]++)<[^<>]++>")
 _LITERAL = re.compile(r"``([^`\n]++(?:[`\n][^`\n]++){0,3})``(?!`)")
 _LINK = re.compile(r"`([^`<]{1,300}?)\s*<([^<>`\s]{1,500})>`__?")
 _REFERENCE = re.compile(r"(?<![`\w:])`([^`]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{0,80}\w)__?(?![\w`])(?=[\s.,;:)!?]|$)")
@@ -199,7 +199,7 @@ def _write_item(
 def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
     if footnote := _FOOTNOTE.match(line):
         return [f"{footnote[1]} {_inline(' '.join([footnote[2], *map(str.strip, body)])).strip()}"]
-    match = _DIRECTIVE.match(line)
+    match = _DIRECTIVE.fullmatch(line)
     if not match:
         return []
     name, argument = match[1].rpartition(":")[2].lower(), (match[2] or "").strip()
@@ -243,7 +243,7 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
 
 
 def _is_signature(line: str) -> bool:
-    return bool(re.fullmatch(r"[\w.]{1,80}\(.*\)(?: -> .*)?", line))
+    return bool(re.match(r"[\w.]{1,80}+\(", line)) and (line.endswith(")") or ") -> " in line)
 
 
 def _list_rows(body: Sequence[str]) -> list[list[str]]:
@@ -376,7 +376,7 @@ def _outside_literals(text: str) -> str:
 def _role(match: re.Match[str]) -> str:
     name, content = match[1].rpartition(":")[2], " ".join(match[2].split())
     if titled := _TITLED.fullmatch(content):
-        return titled[1]
+        return titled[1].rstrip()
     if name in _PROSE_ROLES:
         return (
             content.rstrip("/").rpartition("/")[2].replace("-->", "→") if name == "doc" else content.replace("-->", "→")
