@@ -126,10 +126,14 @@ def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """The excerpt under its heading, where a word of the question stands in the heading alone."""
+    """The excerpt under its heading, where a word of the question stands in the heading alone, or a list begins that
+    the heading announces: what a warranty does not cover reads like what it does."""
     shown = set(stems(" ".join(text_of(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
-    needs_heading = bool((set(stems(question)) & set(stems(heading))) - shown)
+    begins = next((block for block in unit.section.blocks if block.start <= spans[0][0] < block.end), None)
+    lists = (BlockKind.LIST, BlockKind.STEPS)
+    announces = begins is not None and begins.kind in lists and begins.lead_in is None
+    needs_heading = announces or bool((set(stems(question)) & set(stems(heading))) - shown)
     return Excerpt(unit.source, spans, heading=heading if needs_heading else "", goes_on=goes_on)
 
 

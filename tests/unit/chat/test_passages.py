@@ -64,6 +64,13 @@ def test_other_sections_are_not_shown() -> None:
     assert quoted("What is its colour?", source(text)).text == "**Colour**\n\nIt is green. [1]"
 
 
+def test_a_list_without_a_lead_in_stands_below_its_heading() -> None:
+    text = "## Not covered\n\n- wear of seals\n- damage by frost\n\nA claim for frost is declined.\n"
+    assert quoted("A claim after frost?", source(text)).text.startswith("**Not covered**\n\n- wear of seals")
+    led_in = text.replace("\n\n- wear", "\n\nThese are:\n\n- wear")
+    assert quoted("A claim after frost?", source(led_in)).text.startswith("These are:")
+
+
 def test_nothing_ends_in_a_colon_that_something_follows() -> None:
     steps = "To restore, do this:\n\n" + "\n".join(f"{n}. Step {n} " + "x" * 160 for n in range(1, 9))
     text = "y" * LONGEST_PROSE + ".\n\n" + steps + "\n"
