@@ -103,8 +103,12 @@ class AccountsAdminSite(AdminSite):
         }
         if "evaluation.dashboard" in models:
             address = reverse("admin:evaluation_dashboard_gaps")
-            gaps = {**models["evaluation.dashboard"], "name": _("Gaps in the documents"), "object_name": "Gaps"}
-            models["evaluation.gaps"] = {**gaps, "admin_url": address}
+            dashboard = models["evaluation.dashboard"]
+            gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
+            models["evaluation.gaps"] = gaps
+            if request.path == address:
+                # Django marks each model whose address stands in the page's: the dashboard's, too.
+                dashboard["admin_url"] += "?"
         daily = [models.pop(name) for name in DAILY if name in models]
         groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
         return [

@@ -275,6 +275,13 @@ def test_models_stand_in_two_groups() -> None:
     assert "Chunk" in names[1]
 
 
+@pytest.mark.parametrize(("name", "marked"), [("", "dashboard"), ("answers", "dashboard"), ("gaps", "gaps")])
+def test_the_navigation_marks_one_page(name: str, marked: str) -> None:
+    address = reverse(f"admin:evaluation_dashboard_{name or 'changelist'}")
+    html = signed_in(staff("Curators")).get(address).content.decode()
+    assert re.findall(r'class="model-(\w+) current-model"', html) == [marked]
+
+
 def test_a_curator_adds_a_collection_and_manages_it() -> None:
     client = signed_in(staff("Curators"))
     body = {
