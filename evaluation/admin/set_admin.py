@@ -165,6 +165,8 @@ class EvaluationSetAdmin(RunsOfSets):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
+    # The model's own does not hold for rows that are counted.
+    ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     fields = ["name", "slug", "collection", "description"]
     change_list_template = "admin/evaluation/evaluationset/change_list.html"

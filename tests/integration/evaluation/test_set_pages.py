@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.paginator import UnorderedObjectListWarning
 from django.urls import reverse
 from django.utils.html import escape
 
@@ -75,6 +76,13 @@ def test_a_bad_file_is_told_by_line_and_nothing_is_imported(admin, library, monk
     large = {**sent, "queries": SimpleUploadedFile("q", QUERIES)}
     assert "The file is larger than" in admin.post(f"{SETS}import/", large).content.decode()
     assert not EvaluationSet.objects.exists()
+
+
+def test_sets_are_offered_in_the_order_of_their_names(admin, evaluation_set, recwarn) -> None:
+    field = {"app_label": "evaluation", "model_name": "evaluationquestion", "field_name": "evaluation_set"}
+    offered = admin.get(reverse("admin:autocomplete"), field).json()["results"]
+    assert [one["text"] for one in offered] == [evaluation_set.name]
+    assert not [one for one in recwarn if issubclass(one.category, UnorderedObjectListWarning)]
 
 
 # Test cases from answers ---------------------------------------------------------------------------------------------
