@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.formats import number_format
@@ -15,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, count_deletion, may_manage
-from retrieval.admin.document_admin import documents_by_status, requeue_all
+from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
@@ -33,6 +34,14 @@ class InServiceChangeList(ChangeList):
     ) -> QuerySet[Collection]:
         self.root_queryset = self.root_queryset.in_service()  # type: ignore[attr-defined]  # its custom method
         return super().get_queryset(request, exclude_parameters)
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Counts the documents of the whole page at once."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        counts = documents_by_status(self.result_list)
+        for collection in self.result_list:
+            vars(collection)["documents_by_status"] = counts[collection.pk]
 
 
 @admin.register(Collection)
@@ -106,7 +115,9 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("documents"))
     def documents(self, collection: Collection) -> SafeString:
-        counts = documents_by_status(collection.documents.all())
+        counts = vars(collection).get("documents_by_status")
+        if counts is None:
+            counts = documents_by_status([collection])[collection.pk]
         label = str(sum(counts.values()))
         others = [
             f"{counts[status]} {status.label}"
@@ -146,6 +157,15 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         may = all(self.has_delete_permission(request, collection) for collection in objs)
         belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
         return count_deletion(Collection, objs, *belonging, may=may)
+
+
+def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
+    """How many documents each collection, by its id, has in each status."""
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    documents = Document.objects.filter(collection__in=collections).order_by()
+    for collection, status, number in documents.values_list("collection", "status").annotate(Count("pk")):
+        counts[collection][status] = number
+    return counts
 
 
 def _statistics(collection: Collection) -> CollectionStatistics:

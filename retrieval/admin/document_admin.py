@@ -12,7 +12,7 @@ from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -461,10 +461,6 @@ def requeue_all(documents: Iterable[Document]) -> int:
         submission.requeue(document)
         number += 1
     return number
-
-
-def documents_by_status(documents: QuerySet[Document]) -> dict[str, int]:
-    return dict(documents.order_by().values_list("status").annotate(Count("pk")))
 
 
 def _fact(name: str, value: object) -> SafeString:

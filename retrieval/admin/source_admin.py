@@ -7,8 +7,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -31,7 +32,7 @@ from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import refused_addresses, save_source, store_options
 from retrieval.sources.protocol import SourceKind
-from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.states import SourceState, standing_of, standings_of
 
 # The form of a source: what all have, and the settings of its kind.
 
@@ -111,6 +112,22 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 }
 
 
+class StandingsChangeList(ChangeList):
+    """With the standing of each source and the number of its documents, found for the whole page at once."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        standings = standings_of(self.result_list)
+        documents = Document.objects.filter(origin__in=self.result_list).order_by()
+        numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
+        # A draft's copies of them are the draft's.
+        counts = {(origin, collection): number for origin, collection, number in numbers}
+        for source in self.result_list:
+            number = counts.get((source.pk, source.collection_id), 0)
+            vars(source).update(standing=standings[source.pk], document_count=number)
+
+
 @admin.register(Source)
 class SourceAdmin(PageAdmin, CuratedAdmin):
     list_display = ["name", "collection", "kind_label", "state", "last_run", "next_run", "documents"]
@@ -129,6 +146,9 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     # The list -------------------------------------------------------------------------------------------------------
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return StandingsChangeList
+
     @admin.display(description=_("kind"), ordering="kind")
     def kind_label(self, source: Source) -> str:
         kind = KINDS.get(source.kind)
@@ -136,12 +156,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("status"))
     def state(self, source: Source) -> SafeString:
-        state = standing_of(source).state
+        state = vars(source)["standing"].state
         return badge(COLOURS[state], state.label)
 
     @admin.display(description=_("last run"))
     def last_run(self, source: Source) -> str:
-        last = standing_of(source).last
+        last = vars(source)["standing"].last
         return date_format(localtime(last.finished_at), "SHORT_DATETIME_FORMAT") if last and last.finished_at else "–"
 
     @admin.display(description=_("next run"), ordering="next_run_at")
@@ -154,7 +174,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("documents"))
     def documents(self, source: Source) -> SafeString:
-        return admin_link(Document, source.own_documents.count(), origin__id__exact=source.pk)
+        return admin_link(Document, vars(source)["document_count"], origin__id__exact=source.pk)
 
     # One source -----------------------------------------------------------------------------------------------------
 

@@ -58,15 +58,6 @@ class Source(models.Model):
         """Those of its collection that came from it; a draft's copies of them are the draft's."""
         return self.documents.filter(collection=self.collection_id)
 
-    @property
-    def last_run(self) -> SourceRun | None:
-        """The newest run that was no preview."""
-        return self.runs.filter(is_preview=False).first()
-
-    @property
-    def active_run(self) -> SourceRun | None:
-        return self.runs.filter(status__in=SourceRun.ACTIVE).first()
-
 
 class SourceRun(Job):
     """One synchronisation of a source, and the job of doing it. A preview finds out what one would do, and does none of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import models
@@ -32,11 +33,21 @@ class Standing:
 
 
 def standing_of(source: Source) -> Standing:
-    active = source.active_run
-    runs = source.runs.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
-    last = runs.first()
-    success = runs.filter(status=SourceRun.Status.DONE).values_list("finished_at", flat=True).first()
-    return Standing(_state(source, active, last, success), active, last)
+    return standings_of([source])[source.pk]
+
+
+def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
+    """How each source is, by its id: in three queries, however many they are."""
+    newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
+    active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
+    ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
+    last = {run.source_id: run for run in ended}
+    success = dict(ended.filter(status=SourceRun.Status.DONE).values_list("source_id", "finished_at"))
+    standings = {}
+    for source in sources:
+        runs = active.get(source.pk), last.get(source.pk)
+        standings[source.pk] = Standing(_state(source, *runs, success.get(source.pk)), *runs)
+    return standings
 
 
 def _state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
@@ -58,6 +69,6 @@ def _state(source: Source, active: SourceRun | None, last: SourceRun | None, suc
 def count_states() -> dict[str, int]:
     """How many sources are in each state."""
     counts = dict.fromkeys(SourceState.values, 0)
-    for source in Source.objects.all():
-        counts[standing_of(source).state] += 1
+    for standing in standings_of(Source.objects.all()).values():
+        counts[standing.state] += 1
     return counts

@@ -6,11 +6,13 @@ import re
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme, Source, SourceRun
 
 pytestmark = pytest.mark.django_db
 
@@ -228,6 +230,29 @@ def test_a_document_of_thousands_of_passages_opens_at_once(admin, document, djan
         page = admin.get(f"/admin/retrieval/chunk/?document__id__exact={document.pk}")
     assert page.context["cl"].result_count == 3001
     assert len(page.context["cl"].result_list) == 50
+
+
+@pytest.mark.parametrize("listed", ["source", "collection"])
+def test_a_list_asks_as_often_for_many_rows_as_for_few(admin, listed, django_assert_num_queries):
+    def add(*numbers: int) -> None:
+        for number in numbers:
+            of = Collection.objects.create(slug=f"shelf-{number}", name=f"Shelf {number}")
+            source = Source.objects.create(collection=of, name=of.name, kind="folder")
+            SourceRun.objects.create(source=source, status=SourceRun.Status.DONE, finished_at=timezone.now())
+            Document.objects.create(collection=of, origin=source, title="a", source="a", content_hash="a")
+
+    address = reverse(f"admin:retrieval_{listed}_changelist")
+    add(1, 2)
+    admin.get(address)
+    with CaptureQueriesContext(connection) as few:
+        admin.get(address)
+    add(*range(3, 13))
+    Document.objects.filter(collection__slug="shelf-12").delete()
+    with django_assert_num_queries(len(few)):
+        page = admin.get(address).content.decode()
+    one, none = {"source": (">1</a>", ">0</a>"), "collection": (">1 (1 waiting)</a>", ">0</a>")}[listed]
+    assert (page.count(one), page.count(none)) == (11, 1)
+    assert page.count("in sync") == (12 if listed == "source" else 0)
 
 
 def test_a_passage_is_shown_and_its_text_cannot_be_changed(admin, document):
