@@ -67,20 +67,35 @@ class PasswordResetForm(ResetPasswordForm):
         return email
 
 
-class _RevokesKeys(Form):
-    """A form for a new password that offers to revoke the account's API keys, which a password does not open."""
+class _Revokes(Form):
+    """A form for a new password that offers to revoke what a password does not open: the account's API keys, and the
+    programs that were let in.
+    """
 
     user: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.user is not None and ApiKey.objects.usable().filter(user=self.user).exists():
+        if self.user is None:
+            return
+        if ApiKey.objects.usable().filter(user=self.user).exists():
             self.fields["revoke_keys"] = BooleanField(
                 label=_("Revoke all my API keys"),
                 initial=True,
                 required=False,
                 help_text=_("Whoever knew the old password could have made one."),
             )
+        if settings.MCP_SIGN_IN:
+            # Its tables are there with this setting alone.
+            from ragsite.accounts.mcp_sign_in import programs_of
+
+            if programs_of(self.user).exists():
+                self.fields["revoke_programs"] = BooleanField(
+                    label=_("Revoke all programs that I let in"),
+                    initial=True,
+                    required=False,
+                    help_text=_("Whoever knew the old password could have let one in."),
+                )
 
     def save(self) -> None:
         with transaction.atomic():
@@ -88,13 +103,18 @@ class _RevokesKeys(Form):
             if self.cleaned_data.get("revoke_keys"):
                 for key in ApiKey.objects.usable().filter(user=self.user):
                     key.revoke()
+            if self.cleaned_data.get("revoke_programs"):
+                from ragsite.accounts.mcp_sign_in import programs_of, revoke_for
+
+                for program in programs_of(self.user):
+                    revoke_for(self.user, program.pk)
 
 
-class PasswordChangeForm(_RevokesKeys, ChangePasswordForm):
+class PasswordChangeForm(_Revokes, ChangePasswordForm):
     pass
 
 
-class NewPasswordForm(_RevokesKeys, ResetPasswordKeyForm):
+class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
     pass
 
 

@@ -85,13 +85,16 @@ def programs_of(user: Any) -> QuerySet[Client]:
     return programs
 
 
+def revoke_for(user: Any, client_id: str) -> None:
+    """Refuse the program to the user from its next request on."""
+    if Token.objects.filter(user=user, client_id=client_id).delete()[0]:
+        record("program.revoked", user, client=client_id)
+
+
 @login_required
 @require_POST
 def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
-    """Refuse the program from its next request on."""
-    assert request.user.is_authenticated
-    if Token.objects.filter(user=request.user, client_id=client_id).delete()[0]:
-        record("program.revoked", request.user, client=client_id)
+    revoke_for(request.user, client_id)
     return redirect("account_overview")
 
 

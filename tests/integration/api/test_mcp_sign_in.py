@@ -133,7 +133,18 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> N
         (address,) = re.findall(r'action="(/accounts/programs/[^"]+)"', page.text)
         page = browser.post(address, data=hidden(page.text), headers={"Referer": str(page.url)})
         assert (page.status_code, "Notebook" in page.text) == (200, False)
-    assert httpx.post(f"{site.url}/mcp", **call).status_code == 401
+        assert httpx.post(f"{site.url}/mcp", **call).status_code == 401
+
+        # A new password revokes the programs too, unless the box is cleared.
+        asyncio.run(use())
+        call["headers"] = {"Authorization": f"Bearer {kept.tokens.access_token}"}
+        for box, is_refused in (({}, False), ({"revoke_programs": "on"}, True)):
+            page = browser.get("/accounts/password/change/")
+            assert re.search(r'<input type="checkbox" name="revoke_programs"[^>]* checked', page.text)
+            values = {"oldpassword": PASSWORD, "password1": PASSWORD, "password2": PASSWORD, **hidden(page.text), **box}
+            page = browser.post("/accounts/password/change/", data=values, headers={"Referer": str(page.url)})
+            assert page.history, "The form was refused."
+            assert (httpx.post(f"{site.url}/mcp", **call).status_code == 401) is is_refused
 
 
 def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None:
