@@ -34,6 +34,14 @@ def own_site(site: Site) -> Iterator[Site]:
         Document.objects.exclude(pk__in=before).delete()
 
 
+def tab_to(page: Page, wanted: Locator) -> None:
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("node => node === document.activeElement"):
+            return
+    expect(wanted).to_be_focused()
+
+
 def row_of(page: Page, name: str) -> Locator:
     return page.locator(ROWS, has_text=name)
 
@@ -197,6 +205,11 @@ def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site: Site, pa
     for address in ("retrieval/collection/1", "auth/user/1", "auth/group/1", "evaluation/evaluationquestion/1"):
         page.goto(f"{own_site.url}/admin/{address}/change/")
         found += violations(page)
+    page.goto(f"{own_site.url}/admin/chat/questionbudget/add/")
+    found += violations(page)
+    page.get_by_role("combobox", name="User:").click()
+    expect(page.get_by_role("option", name="admin", exact=True)).to_be_visible()
+    found += violations(page)
     page.goto(f"{own_site.url}/admin/password_change/")
     assert found + violations(page) == []
 
@@ -217,13 +230,18 @@ def test_an_answer_is_approved_and_readers_see_by_whom(own_site: Site, visitor: 
     page.goto(f"{own_site.url}/admin/chat/answer/?refused__exact=1")
     page.get_by_role("link", name=question).first.click()
     page.get_by_role("link", name="Mend this answer").click()
-    page.get_by_text("Approve an answer").click()
     way = page.locator("details", has=page.get_by_role("heading", name="Approve an answer"))
-    way.get_by_label("Answer", exact=True).fill("No. **Animals** stay outside the pump room.")
-    way.get_by_role("checkbox").first.check()
+    # From here on with the keyboard alone.
+    tab_to(page, way.locator("summary"))
+    page.keyboard.press("Enter")
+    tab_to(page, way.get_by_label("Answer", exact=True))
+    page.keyboard.type("No. **Animals** stay outside the pump room.")
+    tab_to(page, way.get_by_role("checkbox").first)
+    page.keyboard.press("Space")
     assert violations(page) == []
     assert not is_too_wide(page)
-    way.get_by_role("button", name="Approve", exact=True).click()
+    tab_to(page, way.get_by_role("button", name="Approve", exact=True))
+    page.keyboard.press("Enter")
     expect(page.get_by_text("Saved. Ask again")).to_be_visible()
     reader.goto(own_site.url)
     ask(reader, question.upper())
