@@ -93,8 +93,8 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         fields = ("source", "quote", "grade")
         # A table has no labels but its heads, which are not said along with a field.
         widgets = {
-            "source": forms.TextInput(attrs={"size": 30, "aria-label": _("document")}),
-            "quote": forms.Textarea(attrs={"rows": 3, "cols": 60, "aria-label": _("words of the passage")}),
+            "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
+            "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
             "grade": forms.NumberInput(attrs={"min": 0, "aria-label": _("grade")}),
         }
 

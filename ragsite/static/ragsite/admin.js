@@ -10,6 +10,9 @@ addEventListener("load", () => {
     const name = textOf(heading) || textOf(control.closest(".form-row, .fieldBox")?.querySelector("label, legend"));
     if (name) control.setAttribute("aria-label", name);
   }
+  // Django's label of a search is a picture, which is none where a text describes the field.
+  const search = document.getElementById("searchbar");
+  search?.setAttribute("aria-label", search.labels[0]?.querySelector("img")?.alt ?? "");
   // jQuery makes these once it is ready, which may be after the page has loaded.
   window.django?.jQuery?.(($) => {
     for (const choice of document.querySelectorAll(".select2-container [role=combobox]")) {
