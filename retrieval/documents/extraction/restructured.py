@@ -207,9 +207,7 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     options = 0
     while options < len(body) and _OPTION.match(body[options]):
         options += 1
-    title = next(
-        (option.partition(": ")[2] for option in body[:options] if option.startswith((":caption: ", ":name: "))), ""
-    )
+    title = next((option.partition(": ")[2] for option in body[:options] if option.startswith(":caption: ")), "")
     body = body[options:]
     if name in _HIDDEN or line.startswith(".. |"):
         return []
@@ -378,9 +376,7 @@ def _role(match: re.Match[str]) -> str:
     if titled := _TITLED.fullmatch(content):
         return titled[1].rstrip()
     if name in _PROSE_ROLES:
-        return (
-            content.rstrip("/").rpartition("/")[2].replace("-->", "→") if name == "doc" else content.replace("-->", "→")
-        )
+        return content.rstrip("/").rpartition("/")[2] if name == "doc" else content.replace("-->", "→")
     if content.startswith("~"):
         content = content.rpartition(".")[2]
     return _as_code(content.lstrip("!.~"))

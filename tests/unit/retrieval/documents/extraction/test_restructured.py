@@ -34,6 +34,7 @@ from retrieval.documents.extraction.restructured import to_markdown
             ".. list-table:: Sizes\n\n   * - A\n     - B\n   * - 1\n     - 2",
             "**Sizes**\n\n| A | B |\n|---|---|\n| 1 | 2 |",
         ),
+        (".. figure:: pump.png\n   :name: fig-pump\n\n   The pump.", "The pump."),
         ("Unknown :role-of:`words` stay.\n\n.. odd::\n\n   Its text.", "Unknown `words` stay.\n\nIts text."),
     ],
 )
