@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,18 +65,16 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     ``JUDGEMENTS``. A query without a relevant document among its judgements is left out, as are judgements of queries
     that the folder lacks: files of judgements for a split share the queries of the whole.
 
-    Raises: UnreadableTestSet, naming the file, the line, and what is expected there.
+    Raises: UnreadableTestSet, naming the file and the line.
     """
-    if not folder.is_dir():
-        raise UnreadableTestSet(f"There is no folder {folder}.")
-    documents = tuple(_read_corpus(_existing(folder / CORPUS)))
+    documents = tuple(_read_corpus(folder / CORPUS))
     if not documents:
         raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
     path = _judgements_file(folder, judgements)
     grades = _read_judgements(path)
     queries = tuple(
         JudgedQuery(query, text, grades[query])
-        for query, text in _read_queries(_existing(folder / QUERIES))
+        for query, text in _read_queries(folder / QUERIES)
         if any(grade > 0 for grade in grades.get(query, {}).values())
     )
     if not queries:
@@ -83,12 +82,6 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     known = {document.id for document in documents}
     unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
     return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise UnreadableTestSet(f"There is no file {path}.")
-    return path
 
 
 def _judgements_file(folder: Path, named: Path | None) -> Path:
@@ -113,27 +106,34 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     return objects_of(read_lines(path))
 
 
-def _text(where: str, row: Mapping[str, object], key: str, *, required: bool) -> str:
-    value = row.get(key)
-    if value is None and not required:
-        return ""
-    if not isinstance(value, str):
-        raise UnreadableTestSet(f'{where}, has no "{key}", or one that is not a string.')
-    return storable(value)
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Raises: UnreadableTestSet, with ``where``, for what the block finds missing or of another type there."""
+    try:
+        yield
+    except KeyError as error:
+        raise UnreadableTestSet(f"{where}, has no {error}.") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UnreadableTestSet(f"{where}, cannot be used: {error}.") from error
+
+
+def strings(value: object) -> tuple[str, ...]:
+    """Raises: TypeError for anything but a list of strings."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise TypeError(f"{value!r} is not a list of strings")
+    return tuple(value)
 
 
 def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
     for where, identifier, row in identified_objects_of(read_lines(path)):
-        title, text = _text(where, row, "title", required=False), _text(where, row, "text", required=True)
-        yield CorpusDocument(identifier, title, text)
+        with naming(where):
+            yield CorpusDocument(identifier, storable(row.get("title", "")), storable(row["text"]))
 
 
 def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
     for where, identifier, row in identified_objects_of(read_lines(path)):
-        text = _text(where, row, "text", required=True)
-        if not text.strip():
-            raise UnreadableTestSet(f"{where}: the query is empty.")
-        yield identifier, text
+        with naming(where):
+            yield identifier, storable(row["text"])
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
@@ -148,9 +148,5 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
 def _language(path: Path) -> str:
     if not path.is_file():
         return ""
-    try:
-        description = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise UnreadableTestSet(f"{path} is not JSON: {error}.") from error
-    language = description.get("language") if isinstance(description, dict) else None
-    return language if isinstance(language, str) else ""
+    with naming(str(path)):
+        return str(json.loads(path.read_text(encoding="utf-8-sig")).get("language") or "")

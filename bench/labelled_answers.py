@@ -1,20 +1,18 @@
 """How well the support of sentences tells answers that people marked from those that they did not. PURE.
 
 Answers with human labels are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words
-that people marked as `"spans": [{"start", "end"}, ...]`, an `"_id"`, and a `"source_id"` that answers to the same
-question share. RAGTruth's responses have this form.
+that people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this form.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from bench.beir import read_objects
+from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
 from chat.answering.citations import cited_sentences
 from chat.answering.support import SentenceSupport, Statement, SupportScorer, cut_passage, groundedness
@@ -28,13 +26,9 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer, the passages that it was written from, and what people say of it.
+    """An answer, the passages that it was written from, and what people say of it: ``spans`` are the starts and ends of
+    what they marked."""
 
-    ``spans`` are the starts and ends of what they marked; ``source`` is the same for answers to one question.
-    """
-
-    id: str
-    source: str
     passages: tuple[str, ...]
     text: str
     hallucinated: bool
@@ -83,39 +77,14 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     Raises: UnreadableTestSet for a file that is absent or not UTF-8, for a line that is not what it should be, naming
     it, and for a file without both a good answer and a bad one.
     """
-    answers = tuple(_labelled_answer(where, row) for where, row in read_objects(path))
+    answers = []
+    for where, row in read_objects(path):
+        with naming(where):
+            spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
+            answers.append(LabelledAnswer(strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:
         raise UnreadableTestSet(f"{path} needs an answer that is hallucinated and one that is not.")
-    return answers
-
-
-def _labelled_answer(where: str, row: Mapping[str, Any]) -> LabelledAnswer:
-    passages, text, hallucinated = row.get("passages"), row.get("answer"), row.get("hallucinated")
-    if not isinstance(passages, list) or not passages or not all(isinstance(each, str) for each in passages):
-        raise UnreadableTestSet(f'{where}: "passages" is not a list of strings.')
-    if not isinstance(text, str) or not text.strip():
-        raise UnreadableTestSet(f'{where}: "answer" is not a string, or an empty one.')
-    if not isinstance(hallucinated, bool):
-        raise UnreadableTestSet(f'{where}: "hallucinated" is neither true nor false.')
-    identifier = str(row.get("_id", where.rpartition(" ")[2]))
-    return LabelledAnswer(
-        id=identifier,
-        source=str(row.get("source_id", identifier)),
-        passages=tuple(passages),
-        text=text,
-        hallucinated=hallucinated,
-        spans=tuple(_spans(where, row.get("spans") or [])),
-    )
-
-
-def _spans(where: str, spans: object) -> list[tuple[int, int]]:
-    found = []
-    for span in spans if isinstance(spans, list) else [None]:
-        start, end = (span.get("start"), span.get("end")) if isinstance(span, dict) else (None, None)
-        if not isinstance(start, int) or not isinstance(end, int):
-            raise UnreadableTestSet(f'{where}: "spans" is not a list of objects with a "start" and an "end".')
-        found.append((start, end))
-    return found
+    return tuple(answers)
 
 
 def word_share(answer: LabelledAnswer) -> float:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.beir import read_objects
+from bench.beir import naming, read_objects
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, Grade, grade
 from evaluation.sets.beir_files import read_expectations
@@ -158,7 +158,8 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
     """The questions of a file, whose documents may lie beside it. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
-        question = _question(where, row, path.parent)
+        with naming(where):
+            question = _question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
         if question.after and question.after not in questions:
@@ -176,20 +177,16 @@ def plain_title(title: str) -> str:
 
 
 def _question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
-    texts = {name: row.get(name, "") for name in ("id", "corpus", "question", "kind", "after", "key")}
-    texts["collection"] = row.get("collection", texts["corpus"])
-    for name, text in texts.items():
-        if not isinstance(text, str) or (name in ("id", "question", "kind") and not text.strip()):
-            raise UnreadableTestSet(f'{where}, has no "{name}", or one that is not a string.')
-    refusal = row.get("must") == REFUSE
+    refusal = row["must"] == REFUSE
     expected = read_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
     if not refusal and not expected.must:
         raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
-    names = _FILES.search(texts["key"])
+    corpus, key = row.get("corpus", ""), row.get("key", "")
+    names = _FILES.search(key)
     files = tuple(_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
     return GradedQuestion(
-        texts["id"], texts["corpus"], texts["collection"], texts["question"], texts["kind"], expected,
-        texts["after"], texts["key"], files,
+        row["id"], corpus, row.get("collection", corpus), row["question"], row["kind"], expected,
+        row.get("after", ""), key, files,
     )  # fmt: skip
 
 

@@ -10,13 +10,13 @@ Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Una
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from bench.beir import TestSet, read_objects, read_test_set
+from bench.beir import TestSet, naming, read_objects, read_test_set, strings
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -65,19 +65,20 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
 
     Raises: UnreadableTestSet, also for a set that says of no question what its answer is.
     """
-    test_set = read_test_set(folder)
-    known = {str(row.get("_id")): _answers(where, row) for where, row in read_objects(folder / QUERIES)}
+    test_set, known = read_test_set(folder), {}
+    for where, row in read_objects(folder / QUERIES):
+        with naming(where):
+            known[str(row["_id"])] = strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
     )
     if not answerable:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
-    unanswerable = folder / UNANSWERABLE
-    adversarial = tuple(
-        Question(_string(where, row, "text"), QuestionKind.ADVERSARIAL)
-        for where, row in (read_objects(unanswerable) if unanswerable.is_file() else ())
-    )
-    return test_set, answerable + adversarial
+    adversarial, unanswerable = [], folder / UNANSWERABLE
+    for where, row in read_objects(unanswerable) if unanswerable.is_file() else ():
+        with naming(where):
+            adversarial.append(Question(row["text"], QuestionKind.ADVERSARIAL))
+    return test_set, (*answerable, *adversarial)
 
 
 def read_question_file(path: Path) -> QuestionFile:
@@ -86,31 +87,23 @@ def read_question_file(path: Path) -> QuestionFile:
     A question has ``question``, ``answer``, ``collection`` (a folder beside the file) and ``language``;
     an unanswerable one has ``question``, and ``"kind": "off_topic"`` unless it is adversarial.
 
-    Raises: UnreadableTestSet.
+    Raises: UnreadableTestSet, OSError.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UnreadableTestSet(f"{path} is not JSON in UTF-8: {error}.") from error
     questions: list[Question] = []
     languages: dict[str, str] = {}
-    for where, row in _listed(path, content, "questions"):
-        languages.setdefault(_string(where, row, "collection"), _string(where, row, "language"))
-        answers = (_string(where, row, "answer"),)
-        questions.append(Question(_string(where, row, "question"), QuestionKind.ANSWERABLE, answers))
-    if not questions:
+    with naming(str(path)):
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        for row in content["questions"]:
+            languages.setdefault(row["collection"], row["language"])
+            questions.append(Question(row["question"], QuestionKind.ANSWERABLE, (row["answer"],)))
+        for row in content.get("unanswerable", []):
+            kind = QuestionKind.OFF_TOPIC if row.get("kind") == QuestionKind.OFF_TOPIC else QuestionKind.ADVERSARIAL
+            questions.append(Question(row["question"], kind))
+    if not languages:
         raise UnreadableTestSet(f'{path} holds no "questions".')
-    for where, row in _listed(path, content, "unanswerable"):
-        kind = QuestionKind.OFF_TOPIC if row.get("kind") == QuestionKind.OFF_TOPIC else QuestionKind.ADVERSARIAL
-        questions.append(Question(_string(where, row, "question"), kind))
     collections = tuple(
         CollectionFolder(slug, path.parent / slug, language) for slug, language in sorted(languages.items())
     )
-    for collection in collections:
-        if not collection.folder.is_dir():
-            raise UnreadableTestSet(f"There is no folder {collection.folder}, which {path} asks about.")
     return QuestionFile(path.resolve().parent.name, tuple(questions), collections)
 
 
@@ -129,25 +122,3 @@ def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
     if limit is None or limit >= len(elements):
         return list(elements)
     return [elements[number * len(elements) // limit] for number in range(limit)]
-
-
-def _listed(path: Path, content: object, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    rows = content.get(key, []) if isinstance(content, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnreadableTestSet(f'{path} is not an object whose "{key}" is a list of objects.')
-    for number, row in enumerate(rows, start=1):
-        yield f"{path}, number {number} of {key}", row
-
-
-def _string(where: str, row: Mapping[str, Any], key: str) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise UnreadableTestSet(f'{where}, has no "{key}", or one that is not a string.')
-    return value
-
-
-def _answers(where: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    answers = row.get("answers", [])
-    if not isinstance(answers, list) or not all(isinstance(answer, str) and answer.strip() for answer in answers):
-        raise UnreadableTestSet(f'{where}: "answers" is not a list of strings.')
-    return tuple(answers)

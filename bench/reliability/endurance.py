@@ -15,7 +15,7 @@ from typing import NamedTuple
 import psutil
 from psycopg import connect
 
-from bench.reliability.running_site import RunningSite, distinct_questions, percentile, progress, running_site, seconds
+from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 
 # The first answers load models and fill caches; they are not among what is compared.
@@ -81,7 +81,7 @@ def main() -> None:
                     samples[role].append(sample(site, role))
                 connections.append(database_connections(site))
                 told = f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections"
-                progress(number, given.answers, told)
+                BAR.show(told, number, given.answers, "answers")
     rows, has_grown = [], False
     for role, taken in samples.items():
         compared = taken[int(len(taken) * WARM_UP_SHARE) :]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 
-from bench.reliability.running_site import RunningSite, SiteFailed, percentile, progress, running_site, seconds
+from bench.reliability.running_site import BAR, RunningSite, SiteFailed, percentile, running_site, seconds
 from bench.reporting import table
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
             is_check_due = False
             result.checks += 1
             result.violations += [f"After kill {result.kills}: {one}" for one in found]
-        progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
+        BAR.show(f"{what}, {len(result.violations)} violations; kill", result.kills, kills, "kills")
     result.seconds = time.monotonic() - began
     killer.tend()
     if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:

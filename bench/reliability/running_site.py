@@ -11,17 +11,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
 import psutil
+from django.core.management.base import OutputWrapper
 
 from bench import with_constants
 from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
+from retrieval.infrastructure.progress import ProgressBar
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
@@ -97,7 +99,8 @@ class RunningSite:
         roles = ("serve", "web server", "worker", "scheduler", "postgres")
         left = [process for role in roles for process in self.find(role)]
         for process in left:
-            _kill(process)
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         psutil.wait_procs(left, timeout=10)
 
     def find(self, role: str) -> list[psutil.Process]:
@@ -108,10 +111,14 @@ class RunningSite:
             return self._postmasters()
         if role == "worker child":
             return [child for worker in self.find("worker") for child in _children(worker)]
-        found = [process for process in psutil.process_iter() if _is(process, _ROLES[role], str(self.data_dir))]
-        ids = {process.pid for process in found}
+        found = {
+            process.pid: process
+            for process in psutil.process_iter(["name", "ppid", "environ"])
+            if process.info["name"].startswith(_ROLES[role])
+            and (process.info["environ"] or {}).get("DATA_DIR") == str(self.data_dir)
+        }
         # Forks have their parent's name, or one that goes on from it.
-        return [process for process in found if _parent_id(process) not in ids]
+        return [process for process in found.values() if process.info["ppid"] not in found]
 
     def _postmasters(self) -> list[psutil.Process]:
         try:
@@ -203,13 +210,6 @@ def _connect(site: RunningSite) -> None:
     django.setup()
 
 
-def _is(process: psutil.Process, name: str, data_dir: str) -> bool:
-    try:
-        return process.name().startswith(name) and process.environ().get("DATA_DIR") == data_dir
-    except psutil.Error:
-        return False
-
-
 def _children(process: psutil.Process) -> list[psutil.Process]:
     try:
         return list(process.children())
@@ -217,21 +217,10 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _parent_id(process: psutil.Process) -> int:
-    try:
-        return process.ppid()
-    except psutil.Error:
-        return 0
-
-
-def _kill(process: psutil.Process) -> None:
-    try:
-        process.kill()
-    except psutil.NoSuchProcess:
-        return
-
-
 # What is asked of it, and how the benches report --------------------------------------------------------------------
+
+
+BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
 def distinct_questions(mark: str = "") -> Iterator[str]:
@@ -248,15 +237,3 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 
 def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} s"
-
-
-def progress(done: int, total: int, what: str) -> None:
-    """A bar on standard error, rewritten in place in a terminal."""
-    filled = round(24 * done / max(1, total))
-    end = "\r" if sys.stderr.isatty() and done < total else "\n"
-    print(
-        f"[{'#' * filled}{'.' * (24 - filled)}] {done} of {total}  {what[:70]:<70}",
-        end=end,
-        file=sys.stderr,
-        flush=True,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import os
 import socket
@@ -25,6 +24,7 @@ from bench.speed.slow_model import SlowModel, slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics import Percentiles, percentiles
+from ragsite.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
@@ -351,15 +351,9 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-        try:
-            asked.request("GET", "/healthz")
-            if asked.getresponse().status == 200:
-                return
-        except OSError:
-            time.sleep(0.2)
-        finally:
-            asked.close()
+        if is_answering("127.0.0.1", port, "/healthz"):
+            return
+        time.sleep(0.2)
     said = os.pread(log, 2000, 0).decode(errors="replace")
     raise EvaluationError(f"The web server did not start: {said.strip() or 'it said nothing.'}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import signal
 import socket
@@ -18,6 +17,7 @@ from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.celery import app
+from ragsite.machine import is_answering
 from tests.support.databases import url_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,11 +148,4 @@ class WebServer(SiteProcess):
         return f"http://127.0.0.1:{self.port}"
 
     def answers(self) -> bool:
-        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:
-            asked.request("GET", "/healthz")
-            return asked.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            asked.close()
+        return is_answering("127.0.0.1", self.port, "/healthz")

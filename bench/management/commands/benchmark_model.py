@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from bench import with_constants
 from bench.reporting import positive
+from ragsite.machine import is_answering
 
 STARTING_SECONDS, ANSWERING_SECONDS = 120.0, 600.0
 
@@ -59,7 +60,7 @@ class Command(BaseCommand):
         try:
             with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=ANSWERING_SECONDS) as client:
                 begun = time.monotonic()
-                while not _is_ready(client):
+                while not is_answering("127.0.0.1", port, "/health"):
                     if server.poll() is not None or time.monotonic() > begun + STARTING_SECONDS:
                         raise CommandError("The model could not be served; the lines above say why.")
                     time.sleep(0.2)
@@ -90,13 +91,6 @@ class Command(BaseCommand):
             return
         for name, value in figures.items():
             self.stdout.write(f"{name.replace('_', ' '):38} {value}")
-
-
-def _is_ready(client: httpx2.Client) -> bool:
-    try:
-        return client.get("/health").status_code == httpx2.codes.OK
-    except httpx2.HTTPError:
-        return False
 
 
 def _complete(client: httpx2.Client, text: str, tokens: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.beir import read_objects
+from bench.beir import naming, read_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, text_table
 from evaluation.exceptions import UnreadableTestSet
@@ -93,26 +93,17 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
     """The file's questions in their order, classified. Raises: UnreadableTestSet, naming the line."""
     questions: dict[tuple[str, str], ClassifiedQuestion] = {}
     for where, row in read_objects(path):
-        text = row.get("question")
-        if not isinstance(text, str) or not text.strip():
-            raise UnreadableTestSet(f'{where}, has no "question", or an empty one.')
-        label = _one_of(where, row, "class", [query_class.value for query_class in QueryClass])
-        language, split = _one_of(where, row, "language", LANGUAGES), _one_of(where, row, "split", SPLITS)
-        if (language, text.casefold()) in questions:
+        with naming(where):
+            text, language, split = row["question"], row["language"], row["split"]
+            made = ClassifiedQuestion(text, QueryClass(row["class"]), language, split, classify(text))
+            if language not in LANGUAGES or split not in SPLITS:
+                raise ValueError(f"{language!r} and {split!r} are not a language and a split")
+        if questions.setdefault((language, text.casefold()), made) is not made:
             # The same question in both halves would be tuned on and tested with.
             raise UnreadableTestSet(f"{where}: the question {text!r} is there a second time.")
-        made = ClassifiedQuestion(text, QueryClass(label), language, split, classify(text))
-        questions[language, text.casefold()] = made
     if not questions:
         raise UnreadableTestSet(f"{path} holds no question.")
     return list(questions.values())
-
-
-def _one_of(where: str, row: Mapping[str, object], key: str, allowed: Sequence[str]) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or value not in allowed:
-        raise UnreadableTestSet(f'{where}: the "{key}" is one of {", ".join(allowed)}, not {value!r}.')
-    return value
 
 
 def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:

@@ -137,8 +137,8 @@ def test_the_table_is_put_into_a_page(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         ((), "Name a folder"),
-        (("nowhere",), "There is no folder nowhere"),
-        (("--questions", "nowhere.json"), "nowhere.json cannot be read"),
+        (("nowhere",), "nowhere/corpus.jsonl cannot be read"),
+        (("--questions", "nowhere.json"), "No such file or directory: 'nowhere.json'"),
         (("nowhere", "--limit", "0"), "not a whole number above 0"),
     ],
 )

@@ -49,22 +49,15 @@ def test_the_json_gives_the_area_with_its_interval_beside_the_baseline(file):
     assert result["sentences"] == {"judged": 6, "marked": 3, "precision": 1.0, "recall": 1.0}
 
 
-def test_the_text_has_the_same_figures(file):
-    shown = evaluate(file)
-    assert "6 answers, 3 of them hallucinated" in shown
-    assert "AUROC of groundedness       1.000" in shown
-    assert "Marked sentences: 3 of 6, precision 1.00, recall 1.00 of the 3 that people marked." in shown
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("{", "line 2, is not JSON"),
-        ("[]", "line 2, is not a JSON object"),
-        ('{"passages": "x", "answer": "y", "hallucinated": true}', 'line 2: "passages" is not a list of strings'),
-        ('{"passages": ["x"], "answer": "", "hallucinated": true}', 'line 2: "answer" is not a string, or an empty'),
-        ('{"passages": ["x"], "answer": "y", "hallucinated": 1}', 'line 2: "hallucinated" is neither true nor false'),
-        ('{"passages": ["x"], "answer": "y", "hallucinated": true, "spans": [{"start": 1}]}', 'line 2: "spans" is not'),
+        (
+            '{"passages": "x", "answer": "y", "hallucinated": true}',
+            "line 2, cannot be used: 'x' is not a list",
+        ),
+        ('{"passages": ["x"], "hallucinated": true}', "line 2, has no 'answer'"),
     ],
 )
 def test_a_bad_line_is_named(file, line, message):

@@ -282,7 +282,7 @@ def test_what_does_not_exist_is_refused_before_anything_is_loaded(folder, argume
 
 
 def test_a_misspelt_second_folder_is_refused_before_the_first_is_loaded(folder, tmp_path):
-    with pytest.raises(CommandError, match="no folder"):
+    with pytest.raises(CommandError, match="absent/corpus.jsonl cannot be read"):
         evaluate(folder, tmp_path / "absent")
     assert not Collection.objects.exists()
 

@@ -28,11 +28,6 @@ def test_a_paired_difference_needs_the_same_queries():
         statistics.paired_difference([1.0], [1.0, 0.0])
 
 
-def test_auroc_by_hand():
-    # Of the six pairs of a positive and a negative, four are in order and one is tied.
-    assert statistics.auroc([True, False, True, False, False], [3, 2, 1, 1, 0]) == pytest.approx(4.5 / 6)
-
-
 labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30).filter(
     lambda rows: len({label for label, _ in rows}) == 2
 )

@@ -8,11 +8,9 @@ import pytest
 
 from bench.answers.graded import (
     GradedQuestion,
-    GradedRun,
     KeyFile,
     Reply,
     grade_reply,
-    plain_title,
     read_graded,
     run_graded,
 )
@@ -64,8 +62,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ([], "holds no questions"),
-        ([{**LEAVE, "id": ""}], 'line 1, has no "id"'),
-        ([{**LEAVE, "question": 7}], 'line 1, has no "question"'),
+        ([{"must": ["12 weeks"]}], "line 1, has no 'id'"),
         ([{**LEAVE, "must": []}], 'line 1, says nothing that the answer "must" hold'),
         ([{**LEAVE, "must": "12"}], 'line 1: "must" is not a list'),
         ([LEAVE, LEAVE], 'line 2: the "id" .a-1. is there a second time'),
@@ -126,12 +123,3 @@ def test_the_figures_of_a_run() -> None:
     seconds = run.seconds()
     assert seconds is not None
     assert seconds.p50 == 2.0
-
-
-def test_nothing_to_take_a_share_of_has_none() -> None:
-    run = GradedRun((grade_reply(question(), Reply("12 weeks")),))
-    assert run.shares()["near_misses_refused"] is None
-
-
-def test_a_title_is_compared_by_its_letters_and_digits() -> None:
-    assert plain_title("  Überblick: 2nd (draft).md") == "uberblick 2nd draft md"
