@@ -11,7 +11,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# Of what is counted, summed or averaged.
+# Of what is counted, summed, averaged or ordered.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -26,7 +26,9 @@ _PHRASES = {
         "count_all": "The table has {value} rows",
         "distinct": "{matched} rows{where} have {value} different values of {column}",
         "none": "There is no row{where}, of {total} in the table",
-        "rows": "Rows of the table {caption}{where}",
+        "rows": "Rows of the table {caption}{where} ({matched} of {total})",
+        "rows_most": "Rows of the table {caption}{where}, the highest {column} first",
+        "rows_least": "Rows of the table {caption}{where}, the lowest {column} first",
         "most": "Of {matched} rows{where}, {name} has the highest {column}: {value}",
         "least": "Of {matched} rows{where}, {name} has the lowest {column}: {value}",
         "is_most": "The highest {column} of {matched} rows{where} is {value} ({name})",
@@ -49,7 +51,9 @@ _PHRASES = {
         "count_all": "De tabel heeft {value} rijen",
         "distinct": "{matched} rijen{where} hebben {value} verschillende waarden van {column}",
         "none": "Er is geen rij{where}, van de {total} in de tabel",
-        "rows": "Rijen van de tabel {caption}{where}",
+        "rows": "Rijen van de tabel {caption}{where} ({matched} van {total})",
+        "rows_most": "Rijen van de tabel {caption}{where}, de hoogste waarde van {column} eerst",
+        "rows_least": "Rijen van de tabel {caption}{where}, de laagste waarde van {column} eerst",
         "most": "Van {matched} rijen{where} heeft {name} de hoogste waarde van {column}: {value}",
         "least": "Van {matched} rijen{where} heeft {name} de laagste waarde van {column}: {value}",
         "is_most": "De hoogste waarde van {column} van {matched} rijen{where} is {value} ({name})",
@@ -127,7 +131,9 @@ class _Writer:
     def _with_rows(self) -> list[str]:
         result = self._result
         if result.operation is Operation.ROWS:
-            phrase = "rows"
+            if len(result.rows) == 1:
+                return [self._record(result.rows[0])]
+            phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
         elif not result.matched:
             phrase = "none"
         elif result.operation is Operation.COUNT and result.value != str(result.matched):
@@ -135,6 +141,11 @@ class _Writer:
         else:
             phrase = "count" if result.conditions else "count_all"
         return [self._sentence(phrase), *self._table()]
+
+    def _record(self, row: ResultRow) -> str:
+        """One row, as a passage of a table is quoted."""
+        cells = (f"{self._column(at)}: {self._cell(row, at)}" for at, cell in enumerate(row.cells) if cell.text.strip())
+        return f"{'; '.join(cells)}{self._mark(row)}"
 
     def _compare(self) -> str:
         """The row that was asked for is the first."""
@@ -184,8 +195,8 @@ class _Writer:
             return []
         columns = [*range(result.name_columns), *self._varying_columns()]
         lines = ["", self._row([self._column(at) for at in columns]), "|" + "---|" * len(columns)]
-        is_figure = result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
-        shown = result.rows[: _MOST_EXAMPLES if is_figure else MOST_ROWS]
+        are_examples = result.is_ordered or result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
+        shown = result.rows[: _MOST_EXAMPLES if are_examples else MOST_ROWS]
         for row in shown:
             cells = [self._cell(row, at) for at in columns]
             cells[-1] += self._mark(row)

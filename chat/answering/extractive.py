@@ -13,11 +13,12 @@ from itertools import islice
 from chat.answering.citations import find_markers
 from chat.answering.evidence import Evidence, nearest_unit, places
 from chat.answering.passage import Excerpt, cut_excerpt, find_marked, render
-from chat.answering.units import QuotableUnit
+from chat.answering.units import QuotableUnit, UnitKind
 from chat.answering.words import stem_set
 from chat.exceptions import NoAnswer
 from chat.types import ContextSource, VerifiedCitation
 from retrieval.infrastructure.tracing import span
+from retrieval.text.block import BlockKind
 
 NAME = "extractive"
 
@@ -29,10 +30,12 @@ SAME_WORDS = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """An answer's text, and its citations: each marks the place of its passage that is nearest to the question."""
+    """An answer's text, and its citations: each marks the place of its passage that is nearest to the question.
+    ``is_row`` says that the first of them is a row of a table."""
 
     text: str
     citations: tuple[VerifiedCitation, ...]
+    is_row: bool
 
 
 @span("composition")
@@ -55,7 +58,9 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
         piece = render(excerpt)
         citations += _citations(piece, len(text), excerpt, unit)
         text += piece
-    return Quotation(text, tuple(citations))
+    unit = shown[0][1]
+    is_row = unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS
+    return Quotation(text, tuple(citations), is_row)
 
 
 def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:

@@ -19,7 +19,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
 from chat.answering.model_trial import uses_functions
-from chat.answering.sources import find_sources, find_tables, render_computed
+from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
@@ -245,7 +245,10 @@ async def answer(
                 if isinstance(error, NoAnswer) and not evidence.is_answerable:
                     raise
                 _note_failure(draft, error)
+        sources = draft.sources
         completed = await in_thread(_quote)(draft, evidence)
+        if draft.sources is not sources:
+            yield draft
         if generator is None:
             yield AnswerToken(completed.text)
         yield completed
@@ -374,11 +377,15 @@ def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> Non
 
 
 def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """The answer in the documents' words, or computed over a table's rows. Raises: NoAnswer."""
+    """The answer in the documents' words, or computed over a table's rows; the draft gets rows that are shown in place
+    of a quoted one. Raises: NoAnswer."""
     if draft.computed is None:
-        # What is quoted stands in the documents word for word: there is nothing to verify.
         quotation = quote(draft.question, draft.sources, evidence)
-        return _complete(draft, quotation.text.strip(), Verified(quotation.citations))
+        rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
+        if rows is None:
+            # What is quoted stands in the documents word for word: there is nothing to verify.
+            return _complete(draft, quotation.text.strip(), Verified(quotation.citations))
+        draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
     # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
     return _complete(draft, text, Verified(verify(text, draft.sources).citations))

@@ -18,11 +18,11 @@ from retrieval.search.assembly import assemble, blocks_of
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.tables.answering import answer_from_tables
+from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import name_tables
 from retrieval.text.language import detect_language
-from retrieval.types import SearchFilters, SearchMethod, Turn
+from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,18 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
     cited = {passage.chunk_id for block in rows for passage in block.passages}
     others = [source.block for source in sources if source.block.best.chunk_id not in cited]
     return tuple(ContextSource(marker, block) for marker, block in enumerate([*rows, *others], start=1))
+
+
+def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
+    """The rows that the question names, of the table that the passage is from, and the sources with them first. None
+    where it names none; while the database does not answer, which the log says, too."""
+    try:
+        with statements_within(STATEMENT_SECONDS):
+            rows = find_matching_rows(draft.question, passage, detect_language(draft.question))
+            return None if rows is None else (rows, cite_rows(rows, draft.sources))
+    except DatabaseError as error:
+        logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
+        return None
 
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:

@@ -15,8 +15,9 @@ from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import show_name
+from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.stored_tables import find_candidates
+from retrieval.tables.stored_tables import find_candidates, load_table_of
 from retrieval.tables.table_reading import plain_cell
 from retrieval.types import SearchFilters
 
@@ -46,6 +47,23 @@ def answer_from_tables(
             return result
         shown = shown or result
     return shown
+
+
+def find_matching_rows(question: str, passage: Passage, language: str = "") -> TableResult | None:
+    """The rows that the question names, of the table that a passage is from, without a claim; None where it is from no
+    table, and where the question chooses no part of its rows."""
+    table = load_table_of(passage, question)
+    reading = read_rows(question, table) if table is not None else None
+    computed = compute(reading, table) if reading is not None and table is not None else None
+    if table is None or reading is None or computed is None:
+        return None
+    is_choice = reading.order is not None or computed.matched * 2 <= table.row_count
+    return _show(reading, computed, table, language) if is_choice else None
+
+
+# Of rows that are shown without a claim, all columns are shown where nothing says which are asked for, unless these
+# are many.
+_MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
@@ -81,14 +99,23 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         ordinals=tuple(row.ordinal + 1 for row in computed.rows),
         answers=answers,
         is_value=computed.answer is not None and computed.answer == reading.order,
+        is_ordered=computed.operation is Operation.ROWS and reading.order is not None,
+        is_least=reading.is_least,
     )
 
 
 def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
     """The columns that name a row, and those that were asked for."""
+    subject = known.subject if known.subject is not None else 0
+    if computed.operation is Operation.ROWS:
+        targets = [reading.order] if reading.order is not None else []
+        targets += [column for column in (reading.answer, *reading.shown) if column is not None]
+        is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
+        if not targets or len(computed.rows) == 1:
+            targets = list(range(len(known.columns))) if is_small else []
+        return [subject], [target for target in targets if target != subject]
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
-    subject = known.subject if known.subject is not None else 0
     if ranks or computed.operation is Operation.LIST:
         subject = computed.answer if computed.answer not in (None, reading.order) else subject
     spoken = [

@@ -33,7 +33,8 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     rows = _matching(reading, reading.conditions, table)
     if rows is None or _excludes_itself(reading, rows):
         return None
-    if reading.operation is not Operation.LOOK_UP and not table.is_long and any(row.is_doubtful for row in rows):
+    claims_all = reading.operation not in (Operation.LOOK_UP, Operation.ROWS)
+    if claims_all and not table.is_long and any(row.is_doubtful for row in rows):
         return None
     match reading.operation:
         case Operation.COUNT:
@@ -44,11 +45,15 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
             return _rank(reading, rows)
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
+    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    if numbers is not None:
+        rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
     return _show(rows)
 
 
 def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """The rows that meet the conditions; None when that is not clear."""
+    """The rows that meet the conditions; None when that is not clear. Rows that are shown without a claim
+    are those that meet them clearly."""
     columns = {column for column in (reading.answer, reading.order) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
@@ -58,6 +63,8 @@ def _matching(reading: TableReading, conditions: Sequence[Condition], table: Kno
         if False in held:
             continue
         if None in held:
+            if reading.operation is Operation.ROWS:
+                continue
             return None
         matching.append(row)
     return matching

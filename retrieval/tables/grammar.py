@@ -28,7 +28,7 @@ from retrieval.tables.table_reading import CellValue
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
 FEWEST_ROWS = 5
-_COMPARATORS = {
+COMPARATORS = {
     Word.ABOVE: ">",
     Word.BELOW: "<",
     Word.AT_LEAST: ">=",
@@ -117,8 +117,8 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 @dataclass(frozen=True, slots=True)
 class TableReading:
     """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_distinct``
-    says that different cells of the answer's column are counted, ``is_least`` that of two rows the lesser one is asked
-    for."""
+    says that different cells of the answer's column are counted, ``is_least`` that the lesser of two rows, or the
+    lowest ones, are asked for; ``shown`` are columns that are shown beside the others."""
 
     operation: Operation
     conditions: tuple[Condition, ...] = ()
@@ -126,6 +126,7 @@ class TableReading:
     order: int | None = None
     is_distinct: bool = False
     is_least: bool = False
+    shown: tuple[int, ...] = ()
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
@@ -240,8 +241,8 @@ class _Reader:
     def _read_number(self, at: int) -> bool:
         """A number with the comparison before or behind it, of the column that is named behind or before both."""
         sign, first, last = "=", at, at
-        if self._word(at - 1) in _COMPARATORS:
-            sign, first = _COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
+        if self._word(at - 1) in COMPARATORS:
+            sign, first = COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
         elif self._word(at + 1) in _BEHIND:
             sign, last = _BEHIND[self.spans[at + 1].word], at + 1  # type: ignore[index]
         place = next((one for one in (last + 1, first - 1) if len(self._column_at(one)) == 1), None)
@@ -276,9 +277,9 @@ class _Reader:
             return False
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
         word = self._word(at - 1)
-        if word in _COMPARATORS:
+        if word in COMPARATORS:
             self.used.add(at - 1)
-            sign = _COMPARATORS[word]
+            sign = COMPARATORS[word]
             self.conditions.append(Condition(column, f"year{sign}", (year,), self._text(at)))
             return True
         self.conditions.append(Condition(column, "year=", (year,), self._text(at)))

@@ -4,7 +4,7 @@ PURE."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -43,6 +43,8 @@ class Kind(Enum):
     VALUE = auto()
     NUMBER = auto()
     YEAR = auto()
+    # A word that means nothing in the table.
+    OTHER = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,20 @@ def link(question: str, table: KnownTable) -> list[QuestionSpan] | None:
     The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
     neither.
     """
-    tokens = [token for token in tokenize(question) if not _is_ending(question, token)]
-    linker = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
-    spans = linker.link()
-    if spans is None:
-        return None
+    spans = _linker(question, table).link(partly=False)
+    return None if spans is None else [span for span in spans if span.word is not Word.FILLER]
+
+
+def link_partly(question: str, table: KnownTable) -> list[QuestionSpan]:
+    """The same, with a span of its own for each word that is left over; a name of a column that is a cell, too, is
+    taken for the cell."""
+    spans = _linker(question, table).link(partly=True) or []
     return [span for span in spans if span.word is not Word.FILLER]
+
+
+def _linker(question: str, table: KnownTable) -> _Linker:
+    tokens = [token for token in tokenize(question) if not _is_ending(question, token)]
+    return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
 
 
 def _is_ending(question: str, token: QuestionToken) -> bool:
@@ -86,8 +96,8 @@ class _Linker:
     table: KnownTable
     phrases: Mapping[tuple[str, ...], Word]
 
-    def link(self) -> list[QuestionSpan] | None:
-        found: dict[int, tuple[int, QuestionSpan]] = {}
+    def link(self, *, partly: bool) -> list[QuestionSpan] | None:
+        found: dict[int, QuestionSpan] = {}
         taken = [False] * len(self.tokens)
         for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
             for first in range(len(self.tokens) - length + 1):
@@ -95,14 +105,17 @@ class _Linker:
                 if any(taken[first:end]):
                     continue
                 meanings = list(self._meanings(first, end))
-                if len(meanings) > 1:
+                if len(meanings) > 1 and not partly:
                     return None
                 if meanings:
-                    found[first] = (end, meanings[0])
+                    found[first] = meanings[-1]
                     taken[first:end] = [True] * length
-        spans = [span for _, (_, span) in sorted(found.items())]
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
-        return spans if all(self._is_verb(at, spans) for at in left) else None
+        if not partly and not all(self._is_verb(at, found.values()) for at in left):
+            return None
+        for at in left if partly else ():
+            found[at] = self._span(Kind.OTHER, at, at + 1)
+        return [span for _, span in sorted(found.items())]
 
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         """What the tokens mean together; several where that is not clear."""
@@ -212,7 +225,7 @@ class _Linker:
         )
         return self._span(Kind.COLUMN, first, end, columns=columns, word=word) if columns else None
 
-    def _is_verb(self, at: int, spans: Sequence[QuestionSpan]) -> bool:
+    def _is_verb(self, at: int, spans: Iterable[QuestionSpan]) -> bool:
         """Whether the word says no more than "has": "won" beside gold medals."""
         token = self.tokens[at]
         named = {

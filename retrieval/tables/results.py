@@ -48,7 +48,8 @@ class TableResult:
     ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
     ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
     the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those of the conditions.
-    ``is_markup`` says that the cells are Markdown.
+    ``is_markup`` says that the cells are Markdown; ``is_ordered``, that rows without a claim come by the first target,
+    the highest first, or with ``is_least`` the lowest.
     """
 
     operation: Operation
@@ -68,6 +69,8 @@ class TableResult:
     ordinals: tuple[int, ...] = ()
     answers: tuple[str, ...] = ()
     is_value: bool = False
+    is_ordered: bool = False
+    is_least: bool = False
 
     @property
     def is_computed(self) -> bool:

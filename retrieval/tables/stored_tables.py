@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Greatest, Least
 
 from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.recent import Recent
@@ -117,6 +119,17 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
     seen = _load_seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
     chosen = {table.pk: table for table in [*_of_hits(seen, hits), *_named(seen)]}
     return _load_known(list(chosen.values())[:MOST_TABLES], labels)
+
+
+def load_table_of(passage: Passage, question: str) -> KnownTable | None:
+    """The table that the passage is from, the one that holds most of it; None where it is from none."""
+    tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
+    inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
+    found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
+    if found is None:
+        return None
+    labels = _labels_in(tokenize(question))
+    return _kept.get((found.pk, found.edition)) or _know(found, labels)
 
 
 def name_tables(

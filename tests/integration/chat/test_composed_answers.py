@@ -95,6 +95,19 @@ def test_a_table_is_computed_and_its_rows_are_the_sources(workshop: Collection) 
     assert completed.statements == ()
 
 
+def test_rows_that_a_question_names_are_shown_without_a_claim(workshop: Collection) -> None:
+    """A wish is left over, so nothing is computed; rows behind the first passage are shown as well, each with its
+    source."""
+    draft, completed = ask("Which is nicer in price_eur and weight_g, MX-9920-W or GV-200?", workshop)
+    assert not completed.refused
+    assert "where sku = MX-9920-W / GV-200 (2 of 5):" in completed.text
+    assert "| MX-9920-W | 418.50 euro | 3450 g [1] |" in completed.text
+    assert "| GV-200 | 48.00 euro | 640 g [2] |" in completed.text
+    assert {citation.marker for citation in completed.citations} == {1, 2}
+    assert draft.computed is not None
+    assert not draft.computed.is_computed
+
+
 def test_what_is_far_from_all_documents_is_refused(workshop: Collection) -> None:
     _, completed = ask("Who won the football world cup in 1998?", workshop)
     assert (completed.refused, completed.citations) == (True, ())

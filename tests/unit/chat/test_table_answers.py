@@ -58,6 +58,17 @@ def test_the_row_that_has_the_most_states_its_column_and_condition() -> None:
     )
 
 
+def test_rows_without_a_claim_say_how_they_were_chosen() -> None:
+    named = replace(WEIGHTS, operation=Operation.ROWS, rows=TWO, matched=2, conditions=("category = pump",))
+    assert not named.is_computed
+    assert WEIGHTS.is_computed
+    assert write(named).startswith("Rows of the table Catalogue where category = pump (2 of 78):\n\n| sku | weight |")
+    ordered = replace(named, conditions=(), matched=78, is_ordered=True)
+    assert write(ordered).startswith("Rows of the table Catalogue, the highest weight first:")
+    assert write(replace(ordered, is_least=True)).startswith("Rows of the table Catalogue, the lowest weight first:")
+    assert write(replace(named, rows=TWO[:1], matched=1)) == "sku: MX-1; weight: 3450 g [1]"
+
+
 def test_a_comparison_names_both() -> None:
     compared = replace(WEIGHTS, operation=Operation.COMPARE, rows=TWO, matched=2)
     assert write(compared) == "MX-1 has the lower weight: 3450 g [1]; MX\\_2\\* has 5200 g [2]."
@@ -109,13 +120,6 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
     ]
     assert lines[4] == "| A1 | 1 g [1] |"
     assert lines[-1] == f"… and {60 - MOST_ROWS} more"
-
-
-def test_rows_that_match_are_shown_without_a_claim() -> None:
-    shown = replace(WEIGHTS, operation=Operation.ROWS, rows=TWO, conditions=("category = pump",), matched=2)
-    assert write(shown).splitlines()[0] == "Rows of the table Catalogue where category = pump:"
-    assert not shown.is_computed
-    assert WEIGHTS.is_computed
 
 
 def test_a_share_below_one_is_shown_as_a_percentage_too() -> None:

@@ -9,6 +9,7 @@ import pytest
 from retrieval.tables.computing import compute
 from retrieval.tables.grammar import read_question
 from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation
 from tests.support.tables import known_table
 
@@ -91,6 +92,33 @@ def ask(question: str, table: KnownTable) -> str:
     column = computed.answer if computed.answer is not None else table.subject or 0
     answering = computed.rows[:1] if computed.operation is Operation.COMPARE else computed.rows
     return f"{computed.operation} {', '.join(str(row.values[column]) for row in answering)}"
+
+
+def rows(question: str, table: KnownTable) -> list[str]:
+    """The names of the first rows that the question chooses."""
+    reading = read_rows(question, table)
+    computed = compute(reading, table) if reading is not None else None
+    return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "chosen"),
+    [
+        ("Which people joined Sales last spring?", STAFF, ["David Chen", "Emma Brown"]),
+        ("Is the pay better for Alice Johnson or Bob Smith?", STAFF, ["Alice Johnson", "Bob Smith"]),
+        ("staff above 40 years of age, please", STAFF, ["Bob Smith", "Emma Brown"]),
+        ("whose pay is above 100000 salary before tax", STAFF, ["Bob Smith", "Farid Rahimi"]),
+        ("lowest weight of what is sold in Delft", PARTS, ["BV-1015", "BV-1020", "SK-9940-D"]),
+        ("anybody working outside of Sales, not in Sales", STAFF, []),
+        ("How long does a pump live?", PARTS, ["MX-9920-W", "MX-9940-W"]),
+        ("Welke dorpen in Utrecht hebben een zwembad?", TOWNS, ["Utrecht"]),
+        ("What does the moon weigh?", STAFF, []),
+    ],
+)
+def test_rows_are_chosen_by_what_a_question_names(question: str, table: KnownTable, chosen: list[str]) -> None:
+    """Where words are left over nothing is computed; what the others name is shown, and no more."""
+    assert read_question(question, table) is None
+    assert rows(question, table) == chosen
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+"""The rows that a question names, where it is not clear enough for a value to be computed. PURE.
+
+They are shown as rows of the table, and nothing is claimed: words of the question that mean nothing in the table have
+no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
+from retrieval.tables.known_tables import KnownTable, name_word
+from retrieval.tables.lexicon import LOOSE_WORDS, Word, tokenize
+from retrieval.tables.linking import Kind, QuestionSpan, link_partly
+from retrieval.tables.results import Operation
+
+# Of the columns that a word may mean, no more than these are shown.
+_MOST_MEANT = 3
+
+
+def read_rows(question: str, table: KnownTable) -> TableReading | None:
+    """The rows with the values that are named, within the bounds that are given, or in the order that is asked for;
+    None when the question names neither."""
+    spans = [span for span in link_partly(question, table) if span.word is not Word.FILLER]
+    words = [_words(question, span) for span in spans]
+    conditions = [*_named(question, spans, table), *_bounds(question, spans, words, table)]
+    order, is_least = _order(spans, words, table)
+    if not conditions and order is None:
+        return None
+    taken = {condition.column for condition in conditions} | {order, table.subject}
+    meant = dict.fromkeys(column for run in _runs(words) for column in _columns(run, table, _MOST_MEANT))
+    shown = tuple(column for column in meant if column not in taken)
+    return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
+
+
+def _words(question: str, span: QuestionSpan) -> tuple[str, ...]:
+    """The words by which a span may name a column."""
+    if span.kind not in (Kind.COLUMN, Kind.OTHER):
+        return ()
+    return tuple(name_word(token.norm) for token in tokenize(question[span.start : span.end]))
+
+
+def _runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """The words that stand beside each other."""
+    run: tuple[str, ...] = ()
+    for each in [*words, ()]:
+        if not each and run:
+            yield run
+        run = (*run, *each) if each else ()
+
+
+def _columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
+    """The columns whose names hold most of the words, where there are no more than so many."""
+    held = {at: len(set(run).intersection(table.words_of_column(at))) for at in range(len(table.columns))}
+    best = max(held.values(), default=0)
+    found = [at for at, count in held.items() if count == best]
+    return found if best and len(found) <= most else []
+
+
+def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
+    """The column that is named behind the span, by its whole name or else by some of its words."""
+    if at + 1 == len(spans) or not words[at + 1]:
+        return []
+    return list(spans[at + 1].columns) or _columns(next(_runs(words[at + 1 :])), table, 1)
+
+
+def _named(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
+    """One condition for each column with values that are named: any of these, or with "not" before them none."""
+    values: dict[tuple[int, bool], list[QuestionSpan]] = {}
+    for at, span in enumerate(spans):
+        is_clear = span.kind is Kind.VALUE and not span.key.isdigit()
+        if is_clear and question[span.start : span.end].casefold() not in LOOSE_WORDS:
+            # Of several columns that hold it the first: what a row is about stands at the left.
+            is_negated = at > 0 and spans[at - 1].word is Word.NOT
+            values.setdefault((min(span.columns), is_negated), []).append(span)
+    for (column, is_negated), found in values.items():
+        shown = " / ".join(question[span.start : span.end] for span in found)
+        yield Condition(column, "is", tuple(span.key for span in found), shown, is_negated)
+
+
+def _bounds(
+    question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+) -> Iterator[Condition]:
+    """ "More than 12 litres", "no alcohol"."""
+    for at, span in enumerate(spans):
+        columns = [column for column in _behind(at, spans, words, table) if table.columns[column].kind == "number"]
+        before = spans[at - 1].word if at else None
+        if not columns:
+            continue
+        if span.kind is Kind.NUMBER and before in COMPARATORS:
+            shown = question[span.start : span.end]
+            yield Condition(columns[0], COMPARATORS[before], (span.number,), shown)
+        elif span.word is Word.NOT:
+            yield Condition(columns[0], "=", (0.0,), "0")
+
+
+def _order(
+    spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+) -> tuple[int | None, bool]:
+    """The column of numbers whose highest or lowest is asked for, and whether it is the lowest."""
+    for at, span in enumerate(spans):
+        if span.word not in (Word.MOST, Word.LEAST):
+            continue
+        columns = list(span.columns) or _behind(at, spans, words, table)
+        if len(columns) == 1 and table.columns[columns[0]].kind == "number" and not table.is_ordinal(columns[0]):
+            return columns[0], span.word is Word.LEAST
+    return None, False
