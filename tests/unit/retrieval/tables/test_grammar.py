@@ -108,7 +108,7 @@ def rows(question: str, table: KnownTable) -> list[str]:
         ("Is the pay better for Alice Johnson or Bob Smith?", STAFF, ["Alice Johnson", "Bob Smith"]),
         ("staff above 40 years of age, please", STAFF, ["Bob Smith", "Emma Brown"]),
         ("whose pay is above 100000 salary before tax", STAFF, ["Bob Smith", "Farid Rahimi"]),
-        ("lowest weight of what is sold in Delft", PARTS, ["BV-1015", "BV-1020", "SK-9940-D"]),
+        ("lowest weight of what is sold in Delft", PARTS, ["SK-9940-D", "BV-1015", "BV-1020"]),
         ("anybody working outside of Sales, not in Sales", STAFF, []),
         ("How long does a pump live?", PARTS, ["MX-9920-W", "MX-9940-W"]),
         ("Welke dorpen in Utrecht hebben een zwembad?", TOWNS, ["Utrecht"]),
