@@ -1,6 +1,9 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-They have no scripts and no styles of their own, so the content security policy need not allow any: colours and sizes
+Here is computed what `admin/evaluation/_chart.html` draws; the page that includes it gives the words: ``name``, which
+makes the chart's ids unique, ``title``, ``description``, ``axis``, which heads the table's first column, and ``empty``.
+
+Charts have no scripts and no styles of their own, so the content security policy need not allow any: colours and sizes
 come from the style sheet `evaluation/charts.css`. A value of None is unknown: it is a gap, never a zero. Values are 0
 or more.
 """
@@ -8,44 +11,21 @@ or more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, groupby
 from typing import Any
-
-from django.template.loader import render_to_string
-from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 LARGEST = 1e12  # beyond it, a float is too coarse to put ticks between whole numbers
 UNKNOWN = "–"
+# Of the style sheet, one for each series.
+COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
+# By its name, a value for each label; None where it is unknown.
+Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """The words around a chart, in the reader's language.
-
-    ``name`` makes the chart's ids unique on the page. ``description`` says in a sentence what is drawn; ``axis`` heads
-    the table's first column.
-    """
-
-    name: str
-    title: str
-    description: str = ""
-    axis: str = ""
-    as_table: str = "As a table"
-    empty: str = "There is nothing to draw yet."
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A name and one value for each label; None where it is unknown."""
-
-    name: str
-    values: Sequence[float | None]
+Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
@@ -63,50 +43,34 @@ def ticks(highest: float, *, whole: bool = False) -> list[float]:
     return [number * step for number in range(max(1, math.ceil(highest / step - 1e-9)) + 1)]
 
 
-def plain_number(value: float) -> str:
-    """At most four decimals, without zeros at the end."""
-    return f"{value:,.4f}".rstrip("0").rstrip(".") if value % 1 else f"{value:,.0f}"
-
-
 def line_chart(
-    caption: Caption,
-    labels: Sequence[str],
-    series: Sequence[Series],
-    *,
-    most: float = 0.0,
-    number: Number = plain_number,
-    links: Links = None,
-) -> SafeString:
+    labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
+) -> Drawing:
     """A line for each series, broken where a value is unknown.
 
     The axis reaches at least to ``most``, such as 1 for shares; ``links`` lead from each label's points to the list
     behind them. Without a known value a sentence says that there is nothing. Raises: ValueError, as :func:`ticks`.
     """
-    axis = ticks(max([most, *_known(series)]))
+    known = _known(series)
+    axis = ticks(max([most, *known]))
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in range(len(labels))]
     lines = []
     groups: list[list[dict[str, Any]]] = [[] for _ in labels]
-    for order, one in enumerate(series):
-        for is_known, run in groupby(range(len(labels)), key=lambda index: one.values[index] is not None):
-            points = [(index, places[index], _height(one.values[index] or 0.0, axis)) for index in run]
+    for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
+        for is_known, run in groupby(range(len(labels)), key=lambda index: values[index] is not None):
+            points = [(index, places[index], _height(values[index] or 0.0, axis)) for index in run]
             if is_known and len(points) > 1:
-                lines.append((" ".join(f"{x:.2f},{y:.2f}" for _, x, y in points), order % 6 + 1))
+                lines.append((" ".join(f"{x:.2f},{y:.2f}" for _, x, y in points), colour))
             for index, x, y in points if is_known else ():
-                tip = f"{labels[index]}: {number(one.values[index] or 0.0)} ({one.name})"
-                groups[index].append({"cx": f"{x:.2f}", "cy": f"{y:.2f}", "tip": tip, "colour": _colour(order)})
-    return _figure(caption, labels, series, axis, places, groups, number, links, lines, bool(_known(series)))
+                tip = f"{labels[index]}: {number(values[index] or 0.0)} ({name})"
+                groups[index].append({"cx": f"{x:.2f}", "cy": f"{y:.2f}", "tip": tip, "colour": colour})
+    return {**_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
 
 
 def stacked_bars(
-    caption: Caption,
-    labels: Sequence[str],
-    series: Sequence[Series],
-    *,
-    number: Number = plain_number,
-    links: Links = None,
-    low: int = 0,
-) -> SafeString:
+    labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
+) -> Drawing:
     """A column for each label: the values of all series on one another, the first at the bottom.
 
     The first ``low`` columns have the colour of a warning. ``links`` lead from each column to the list behind it.
@@ -114,14 +78,14 @@ def stacked_bars(
     :func:`ticks`.
     """
     ticks(min([0.0, *_known(series)]))  # none is negative
-    totals = [sum(one.values[index] or 0 for one in series) for index in range(len(labels))]
+    totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
     groups = []
     for index, label in enumerate(labels):
         below, column = 0.0, []
-        for order, one in enumerate(series):
-            if value := one.values[index]:
+        for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
+            if value := values[index]:
                 top = _height(below + value, axis)
                 column.append(
                     {
@@ -129,55 +93,44 @@ def stacked_bars(
                         "width": f"{slot * 0.82:.2f}",
                         "y": f"{top:.2f}",
                         "height": f"{_height(below, axis) - top:.2f}",
-                        "tip": f"{label}: {number(value)} ({one.name})",
-                        "colour": "chart-low" if index < low else _colour(order),
+                        "tip": f"{label}: {number(value)} ({name})",
+                        "colour": "chart-low" if index < low else colour,
                     }
                 )
                 below += value
         groups.append(column)
     places = [LEFT + (index + 0.5) * slot for index in range(len(labels))]
-    return _figure(caption, labels, series, axis, places, groups, number, links, [], any(totals))
+    return {**_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
 
 
-def _known(series: Sequence[Series]) -> list[float]:
-    return [value for one in series for value in one.values if value is not None]
+def _known(series: Series) -> list[float]:
+    return [value for values in series.values() for value in values if value is not None]
 
 
 def _height(value: float, axis: Sequence[float]) -> float:
     return BOTTOM - (BOTTOM - TOP) * value / axis[-1]
 
 
-def _colour(order: int) -> str:
-    return f"chart-series-{order % 6 + 1}"  # the style sheet has six
-
-
-def _figure(
-    caption: Caption,
+def _frame(
     labels: Sequence[str],
-    series: Sequence[Series],
+    series: Series,
+    number: Number,
     axis: Sequence[float],
     places: Sequence[float],
     groups: Sequence[Sequence[dict[str, Any]]],
-    number: Number,
     links: Links,
-    lines: Sequence[tuple[str, int]],
-    is_drawn: bool,
-) -> SafeString:
-    """The chart with caption, table, and a legend of several series; without values, a sentence that says so."""
+) -> Drawing:
+    """What both kinds have: the axes, the shapes of each label with their link, the legend and the table."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
-    context = {
-        "caption": caption,
-        "is_drawn": is_drawn,
+    return {
         "role": "group" if links and any(links) else "img",
         "ticks": [(f"{_height(tick, axis):.2f}", f"{_height(tick, axis) + 4:.2f}", number(tick)) for tick in axis],
         # At most six, evenly spaced; those at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
-        "lines": lines,
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
-        "names": [(one.name, _colour(order)) for order, one in enumerate(series)],
+        "names": list(zip(series, cycle(COLOURS), strict=False)),
         "rows": [
-            (label, [UNKNOWN if (value := one.values[index]) is None else number(value) for one in series])
+            (label, [UNKNOWN if (value := values[index]) is None else number(value) for values in series.values()])
             for index, label in enumerate(labels)
         ],
     }
-    return render_to_string("admin/evaluation/_chart.html", context)

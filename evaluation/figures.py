@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from datetime import date
 
-from django.utils.formats import date_format, number_format
+from django.template.defaultfilters import floatformat
+from django.utils.formats import date_format
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """The number with exactly so many digits after the point, thousands set apart; ``signed`` also with a plus.
-
-    It is rounded, where Django's number_format cuts digits off. What is rounded to zero has no minus.
-    """
-    magnitude = f"{abs(value):.{digits}f}"
-    is_negative = value < 0 and float(magnitude) != 0
-    # The sign is put here, because number_format takes a plus for a digit of the thousands.
-    sign = "-" if is_negative else "+" if signed else ""
-    return f"{sign}{number_format(magnitude, force_grouping=True)}"
+    """The number with exactly so many digits after the point, thousands set apart; ``signed`` also with a plus."""
+    written = floatformat(value, f"{digits}g")
+    return f"+{written}" if signed and not written.startswith("-") else written
 
 
 def whole(value: float) -> str:
@@ -27,9 +22,9 @@ def whole(value: float) -> str:
     return fixed(value, 0)
 
 
-def percent(share: float, digits: int, *, signed: bool = False) -> str:
-    """The share in percent, with exactly so many digits after the point."""
-    return f"{fixed(100 * share, digits, signed=signed)}%"
+def percent(share: float | None, digits: int = 1) -> str:
+    """The share in percent, with exactly so many digits after the point; a dash when it is unknown."""
+    return "–" if share is None else f"{fixed(100 * share, digits)}%"
 
 
 def day_and_month(day: date) -> str:

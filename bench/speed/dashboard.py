@@ -16,7 +16,7 @@ from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation import judgements
 from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import unanswered
-from evaluation.dashboard.scope import AnswerSelection, low_scores, scope
+from evaluation.dashboard.scope import low_groundedness, scope
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import report as experiment_report
 from evaluation.models import Judgement
@@ -64,15 +64,15 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "dashboard, 90 days": long.address(),
         "dashboard, 90 days, one collection": of_collection.address(),
         "list of answers": reverse("admin:chat_answer_changelist"),
-        "answers that did not help, 90 days": long.address("answers", kind="unhelpful"),
-        "answers of low groundedness, 90 days": long.address("answers", kind="groundedness"),
+        "answers that did not help, 90 days": long.answer_list(feedback__helpful__exact=0),
+        "answers of low groundedness, 90 days": long.low_score_list("groundedness", Judgement.Judge.OFFLINE),
         "experiment": reverse("admin:evaluation_experiment_change", args=[loaded.experiment.pk]),
     }
     parts: dict[str, Callable[[], object]] = {
         "what came of the questions": lambda: activity(long),
         "distributions of scores": lambda: distributions(long),
         "distributions of scores, one collection": lambda: distributions(of_collection),
-        "worst scores": lambda: list(low_scores(long, AnswerSelection("groundedness"))[:5]),
+        "worst scores": lambda: list(low_groundedness(long)[:5]),
         "unanswered questions": lambda: unanswered(long),
         "report of the experiment": lambda: experiment_report(loaded.experiment),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -26,7 +26,7 @@ from evaluation.admin.evaluation_admin import job_badge, link
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, badge
 
 EXCERPT_CHARACTERS = 160
 
@@ -101,12 +101,33 @@ class JudgeNameFilter(admin.AllValuesFieldListFilter):
         self.lookup_choices = self.lookup_choices.exclude(judge_name="")
 
 
+class LowScoreFilter(ConditionFilter):
+    """Without the scores of answers that were computed over a table, whose words cannot show whether they are right."""
+
+    title = _("low score")
+    parameter_name = "low"
+    conditions = {
+        metric.value: (
+            metric.label,
+            Q(scores__metric=metric, scores__score__lt=F("scores__threshold"), answer__computed__isnull=True),
+        )
+        for metric in Score.Metric
+    }
+
+
 @admin.register(Judgement)
 class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     """The judgements of answers: read-only, except that they can be requested again."""
 
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
-    list_filter = ["status", "judge", ("judge_name", JudgeNameFilter), "created_at"]
+    list_filter = [
+        "status",
+        "judge",
+        LowScoreFilter,
+        ("answer__collection", CollectionFilter),
+        ("judge_name", JudgeNameFilter),
+        "created_at",
+    ]
     list_select_related = ["answer"]
     list_per_page = 50
     search_fields = ["answer__question", "error"]
@@ -136,6 +157,11 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
         return judgements.defer("answer__trace", "answer__sources", "answer__text").prefetch_related(
             Prefetch("scores", Score.objects.defer("details", "reason"))
         )
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """By the score, where those with a low one are listed."""
+        is_low = request.GET.get("low") in LowScoreFilter.conditions
+        return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Also users who may delete answers: a judgement must not keep its answer from being deleted."""

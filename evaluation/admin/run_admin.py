@@ -23,7 +23,7 @@ from django.utils.translation import ngettext
 
 from chat.answering.support import THRESHOLD
 from evaluation.admin.evaluation_admin import job_badge
-from evaluation.charts import Caption, Series, line_chart
+from evaluation.charts import Drawing, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
@@ -98,7 +98,7 @@ def metric_rows(run: EvaluationRun) -> list[tuple[str, str, str]]:
     ]
 
 
-def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeString:
+def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
     newest MOST_RUNS runs."""
     done = evaluation_set.runs.filter(
@@ -107,22 +107,14 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> SafeStrin
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
     means = [found.mean if (found := interval_of(run, measure.key)) else None for run in runs]
-    series = [
-        Series(name, [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)])
+    series = {
+        name: [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)]
         for name in names
-    ]
-    caption = Caption(
-        "trend",
-        _t("%s over time") % measure.label,
-        _t("Valid runs of this set; one line per search profile."),
-        _t("run"),
-        _t("As a table"),
-        _t("No run of this set is done yet."),
-    )
+    }
     times = [(run.pk, localtime(run.created_at)) for run in runs]
     labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
-    return line_chart(caption, labels, series, most=1.0, number=lambda value: fixed(value, 3), links=links)
+    return line_chart(labels, series, lambda value: fixed(value, 3), most=1.0, links=links)
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:

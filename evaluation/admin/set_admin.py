@@ -90,7 +90,7 @@ class RunsOfSets(PageAdmin, WholeCollectionAdmin):
             "not_offered": [NOTHING_TO_MEASURE[kind] for kind in RunKind if not measurable[kind]],
             "runs": [(run, documents_badge(run), run_badge(run), result_text(run, metric)) for run in runs],
             "is_live": any(not run.is_finished for run in runs),
-            "metric": measure.key,
+            "measure": measure,
             "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
             "chart": trend_chart(evaluation_set, measure),
         }

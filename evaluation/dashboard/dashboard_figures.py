@@ -21,9 +21,10 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE degraded <> '[]'),
        count(*) FILTER (WHERE feedback.helpful),
        count(*) FILTER (WHERE NOT feedback.helpful),
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float) FILTER (WHERE {written}),
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float) FILTER (WHERE {written}),
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'first_token')::float) FILTER (WHERE {written})
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float / 1000) FILTER (WHERE {written}),
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings_ms ->> 'total')::float / 1000) FILTER (WHERE {written}),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'first_token')::float / 1000)
+           FILTER (WHERE {written})
   FROM chat_answer AS answer
   LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
  WHERE answer.completed_at BETWEEN %(since)s AND %(until)s {narrowed}
@@ -38,7 +39,7 @@ _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 're
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers finished in a day, or in all days. Milliseconds are None when there is no answer to measure."""
+    """The answers finished in a day, or in all days. Seconds are None when there is no answer to measure."""
 
     answered: int = 0
     refused: int = 0
@@ -47,9 +48,9 @@ class Activity:
     degraded: int = 0
     helpful: int = 0
     unhelpful: int = 0
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    first_token_p50_ms: float | None = None
+    p50_seconds: float | None = None
+    p95_seconds: float | None = None
+    first_token_p50_seconds: float | None = None
 
     @property
     def asked(self) -> int:
@@ -128,6 +129,14 @@ class Distribution:
     counts: tuple[int, ...]
     errors: int
     threshold: float | None
+
+    @property
+    def title(self) -> str:
+        return f"{str(self.metric.label).capitalize()} ({self.judge.label})"
+
+    @property
+    def name(self) -> str:
+        return f"{self.metric}-{self.judge}".replace("_", "-")
 
     @property
     def measured(self) -> int:

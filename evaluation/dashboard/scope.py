@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -45,10 +45,9 @@ class DashboardScope:
         """As the dashboard's address has them."""
         return {"days": str(self.days), **({"collection": self.collection.slug} if self.collection else {})}
 
-    def address(self, page: str = "changelist", **parameters: object) -> str:
+    def address(self, page: str = "changelist") -> str:
         """A page of the dashboard with the same scope."""
-        query = urlencode({**self.parameters, **{name: value for name, value in parameters.items() if value != ""}})
-        return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{query}"
+        return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(self.parameters)}"
 
     def answers(self) -> QuerySet[Answer]:
         """Finished answers, without what makes their rows large."""
@@ -76,13 +75,19 @@ class DashboardScope:
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
         """The admin's list of these answers, of one day where one is given."""
-        since, until = (self.since, None) if day is None else (start_of(day), start_of(day + timedelta(days=1)))
+        query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
+        if day is not None:
+            query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
         if self.collection is not None:
-            lookups["collection__id__exact"] = self.collection.pk
-        query = {"completed_at__gte": since.isoformat(), **lookups}
-        if until is not None:
-            query["completed_at__lt"] = until.isoformat()
+            query["collection__id__exact"] = self.collection.pk
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
+
+    def low_score_list(self, metric: str, judge: str) -> str:
+        """The admin's list of the judgements of these answers with a low score, the lowest first."""
+        query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
+        if self.collection is not None:
+            query["answer__collection__id__exact"] = self.collection.pk
+        return f"{reverse('admin:evaluation_judgement_changelist')}?{urlencode(query)}"
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
@@ -107,45 +112,16 @@ def start_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
-UNHELPFUL = "unhelpful"
-UNANSWERED = "unanswered"
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerSelection:
-    """What is wrong with the answers wanted: UNHELPFUL, UNANSWERED, or a low score by a metric of one judge."""
-
-    kind: str = UNHELPFUL
-    judge: str = Judgement.Judge.OFFLINE
-
-    @property
-    def is_metric(self) -> bool:
-        return self.kind not in (UNHELPFUL, UNANSWERED)
-
-
-def selection_of(asked: Mapping[str, str]) -> AnswerSelection:
-    """What an address asks for; not helpful answers when there is no such thing."""
-    kind, judge = asked.get("kind", ""), asked.get("judge", "")
-    if kind not in (UNHELPFUL, UNANSWERED, *Score.Metric.values):
-        return AnswerSelection()
-    return AnswerSelection(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE)
-
-
-def rated_answers(scope: DashboardScope, kind: str) -> QuerySet[Answer]:
-    """Answers that did not help, or those that say that the documents do not answer; the latest first."""
-    selection = Q(feedback__helpful=False) if kind == UNHELPFUL else Q(refused=True)
-    return scope.answers().filter(selection).select_related("feedback").order_by("-completed_at", "pk")
-
-
-def low_scores(scope: DashboardScope, selection: AnswerSelection) -> QuerySet[Score]:
-    """The scores wanted of those given in the period, with their answers; the lowest first, ties the latest first.
+def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
+    """The low scores of groundedness by the rules given in the period, with their answers; the lowest first, ties the
+    latest first.
 
     Without those of answers that were computed over a table: their words cannot show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,
-        metric=selection.kind,
-        judgement__judge=selection.judge,
+        metric=Score.Metric.GROUNDEDNESS,
+        judgement__judge=Judgement.Judge.OFFLINE,
         score__lt=F("threshold"),
         created_at__gte=scope.since,
         created_at__lte=scope.until,

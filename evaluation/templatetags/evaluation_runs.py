@@ -3,10 +3,12 @@ from __future__ import annotations
 from django import template
 
 from evaluation.admin.run_admin import interval_text, metric_label, ranks_text, verdict_badge
+from evaluation.figures import percent
 from evaluation.statistics import Interval
 
 register = template.Library()
 register.filter("interval", interval_text)
+register.filter("percent", percent)
 register.filter("metric_label", metric_label)
 register.filter("ranks", ranks_text)
 register.filter("verdict", verdict_badge)

@@ -246,9 +246,6 @@ RULES: dict[str, Rule] = {
     ),
     "admin:retrieval_searchprofile_playground": playground,
     "admin:evaluation_dashboard_changelist": get("admin:evaluation_dashboard_changelist"),
-    "admin:evaluation_dashboard_answers": get(
-        "admin:evaluation_dashboard_answers", kind=lambda world: world.chance.choice(["unhelpful", "unanswered"])
-    ),
     "admin:evaluation_dashboard_gaps": either(
         get("admin:evaluation_dashboard_gaps"), get("admin:evaluation_dashboard_gaps", collection=World.slug)
     ),
