@@ -9,10 +9,9 @@ class EvaluationConfig(AppConfig):
     def ready(self) -> None:
         from chat.debugging import scores
         from evaluation import conf, experiments, judgements  # noqa: F401  (they register themselves)
-        from evaluation.gates import guards, objections_to, objections_to_draft
+        from evaluation.gates import guards, objections_to
         from evaluation.judgements import scores_of_answer
-        from retrieval.gates import DocumentGate, register_document_gate, register_gate
+        from retrieval.gates import Gate, register_gate
 
         scores.register(scores_of_answer)
-        register_gate(objections_to)
-        register_document_gate(DocumentGate(guards, objections_to_draft))
+        register_gate(Gate(objections_to, guards))

@@ -5,7 +5,7 @@ salt shuffles them anew.
 
 The interval is valid however often it is computed. The likelihood ratio of "some effect", drawn from a normal
 distribution with standard deviation ``TAU``, to "no effect" is a martingale under the latter: the chance that it ever
-reaches 1 / alpha is at most alpha (Ville, 1939). Inverted, it gives intervals that all hold the true difference at
+reaches 1 / ``ALPHA`` is at most that (Ville, 1939). Inverted, it gives intervals that all hold the true difference at
 once. Variances are estimated, so this is exact for many visitors only; hence there is no interval below
 ``LEAST_PER_ARM``.
 
@@ -17,9 +17,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
+ALPHA = 0.05
 LEAST_PER_ARM = 100
 # The effect for which the test is sharpest: five percentage points. Any value that is fixed beforehand keeps alpha.
 TAU = 0.05
@@ -33,8 +37,8 @@ class Arm(StrEnum):
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """The visitor's arm, each with the same probability; None for visitors outside the experiment.
 
-    Outside are the share of visitors beyond ``traffic_share``, and a subject without identity (an empty one). A larger
-    share moves nobody from one arm to the other. Raises: ValueError for a share outside [0, 1].
+    Outside are the share of visitors beyond ``traffic_share``, in [0, 1], and a subject without identity (an empty
+    one). A larger share moves nobody from one arm to the other.
     """
     if not 0 <= traffic_share <= 1:
         raise ValueError(f"A share lies between 0 and 1, unlike {traffic_share}.")
@@ -47,15 +51,6 @@ def _uniform(salt: str, purpose: str, subject: str) -> float:
     """In [0, 1), equally likely everywhere; 53 bits, which a float holds exactly."""
     digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class ArmRate:
-    """A rate over an arm's visitors: its mean and unbiased variance; NaN where there are too few visitors."""
-
-    visitors: int
-    mean: float
-    variance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +70,22 @@ class Effect:
         return self.low > 0 or self.high < 0
 
 
-def effect(control: ArmRate, treatment: ArmRate, alpha: float) -> Effect | None:
-    """The difference with its always-valid interval of confidence 1 - alpha; None with too few visitors in an arm.
+def effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
+    """The difference of the means with its always-valid interval; None with too few visitors in an arm.
 
-    The variance is the larger of that from each arm's own spread and that from the spread of all, as if there were no
-    effect: a small arm of rare events may by chance have seen none yet, and would look certain.
-    Raises: ValueError for an alpha outside (0, 1).
+    Each arm has a number for each of its visitors. The variance is the larger of that from each arm's own spread and
+    that from the spread of all, as if there were no effect: a small arm of rare events may by chance have seen none
+    yet, and would look certain.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"Alpha lies between 0 and 1, unlike {alpha}.")
-    n, m = control.visitors, treatment.visitors
+    n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:
         return None
-    difference = treatment.mean - control.mean
-    squares = (n - 1) * control.variance + (m - 1) * treatment.variance + n * m / (n + m) * difference**2
-    pooled = squares / (n + m - 1) * (1 / n + 1 / m)
-    reach = _reach(max(control.variance / n + treatment.variance / m, pooled), alpha)
+    difference = float(np.mean(treatment) - np.mean(control))
+    own = np.var(control, ddof=1) / n + np.var(treatment, ddof=1) / m
+    pooled = np.var(np.concatenate((control, treatment)), ddof=1) * (1 / n + 1 / m)
+    variance = float(max(own, pooled))
+    reach = math.inf
+    if variance > 0:
+        total = variance + TAU**2
+        reach = math.sqrt(variance * total / TAU**2 * (math.log(total / variance) - 2 * math.log(ALPHA)))
     return Effect(difference, difference - reach, difference + reach)
-
-
-def _reach(variance: float, alpha: float) -> float:
-    """Half the width of the interval around a difference with this variance; infinite for 0."""
-    if variance <= 0:
-        return math.inf
-    total = variance + TAU**2
-    return math.sqrt(variance * total / TAU**2 * (math.log(total / variance) - 2 * math.log(alpha)))

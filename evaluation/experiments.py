@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
@@ -12,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from chat.answering.approved_answers import NAME as APPROVED
-from evaluation.arms import Arm, ArmRate, Effect, assign, effect
+from evaluation.arms import Arm, Effect, assign, effect
 from evaluation.figures import fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json, to_json
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-ALPHA = 0.05
 # A visitor's answers count if they were asked within this time after the first, and only once the time is over: a
 # visitor's number never changes after it was counted.
 OBSERVATION = "24 hours"
@@ -118,12 +116,6 @@ class ArmOutcome:
     answers: int = 0
     values: dict[str, list[float]] = field(default_factory=lambda: {metric: [] for metric in Experiment.Metric.values})
 
-    def rate(self, metric: str) -> ArmRate:
-        values, unknown = self.values[metric], float("nan")
-        return ArmRate(
-            len(values), fmean(values) if values else unknown, variance(values) if len(values) > 1 else unknown
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -175,7 +167,7 @@ def report(experiment: Experiment) -> Report:
                 if value is not None:
                     outcome.values[metric].append(value)
     metrics = sorted(Experiment.Metric.values, key=lambda metric: metric != experiment.metric)
-    effects = {metric: effect(control.rate(metric), treatment.rate(metric), ALPHA) for metric in metrics}
+    effects = {metric: effect(control.values[metric], treatment.values[metric]) for metric in metrics}
     return Report(experiment, control, treatment, effects)
 
 

@@ -213,22 +213,18 @@ def guards(collection: Collection) -> bool:
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
-def objections_to(version: SearchProfileVersion) -> Iterator[Objection]:
-    """Why the gates that are required for publishing would not publish the version, a reason each."""
-    for policy in _POLICIES.filter(required_for_publishing=True):
-        checked = check(policy, version)
+def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
+    """Why the gates would not publish it, a reason each: those required for publishing a version, or those that guard
+    the draft's collection."""
+    if isinstance(subject, Draft):
+        page = "admin:evaluation_gatepolicy_check_draft"
+        policies = _POLICIES.filter(required_for_documents=True, evaluation_set__collection=subject.collection_id)
+    else:
+        page, policies = "admin:evaluation_gatepolicy_check", _POLICIES.filter(required_for_publishing=True)
+    for policy in policies:
+        checked = check(policy, subject)
         if checked.objects:
-            address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, version.pk])
-            yield Objection(reason_of(checked), address)
-
-
-def objections_to_draft(draft: Draft) -> Iterator[Objection]:
-    """Why the gates that guard the draft's collection would not publish the draft, a reason each."""
-    for policy in _POLICIES.filter(required_for_documents=True, evaluation_set__collection=draft.collection_id):
-        checked = check(policy, draft)
-        if checked.objects:
-            address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
-            yield Objection(reason_of(checked), address)
+            yield Objection(reason_of(checked), reverse(page, args=[policy.pk, subject.pk]))
 
 
 def reason_of(checked: GateCheck) -> str:

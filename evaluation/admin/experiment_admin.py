@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
 from django import forms
@@ -168,13 +169,13 @@ def _row(summary: Report, metric: str) -> dict[str, str]:
     if found is not None:
         bounds = {"low": points(found.low), "high": points(found.high)}
         interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all alike so far")
-    rates = {"control": summary.control.rate(metric), "treatment": summary.treatment.rate(metric)}
     return {
         "label": str(Experiment.Metric(metric).label),
         "difference": points(found.difference) if found is not None else "–",
         "interval": interval,
-        **{
-            arm: f"{percent(rate.mean, 1) if rate.visitors else '–'} ({whole(rate.visitors)})"
-            for arm, rate in rates.items()
-        },
+        **{outcome.arm: _mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
     }
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{percent(fmean(values) if values else None)} ({whole(len(values))})"

@@ -169,7 +169,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "groups": groups,
             "failed": _name_documents("failed", _("Could not be read"), list(failed), obj.working_copy_id),
             "unread": unread,
-            "objections": gates.objections_to_draft(obj) if may_be_published else (),
+            "objections": gates.objections_to(obj) if may_be_published else (),
             "may_be_published": may_be_published,
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),

@@ -93,7 +93,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         if not changes_of(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = versions_of(draft)
-        objections = gates.objections_to_draft(draft)
+        objections = gates.objections_to(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         draft.status = Draft.Status.PUBLISHING

@@ -63,7 +63,7 @@ def without_the_answers(draft: Draft) -> None:
 
 
 def only_objection(draft: Draft) -> str:
-    (objection,) = gates.objections_to_draft(draft)
+    (objection,) = gates.objections_to(draft)
     return objection.reason
 
 
@@ -153,9 +153,9 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> 
     assert gates.guards(policy.evaluation_set.collection)
     assert not gates.guards(other)
     GatePolicy.objects.create(evaluation_set=set_of(other, "elsewhere", {}), required_for_documents=True)
-    assert len(list(gates.objections_to_draft(draft))) == 1
+    assert len(list(gates.objections_to(draft))) == 1
     GatePolicy.objects.filter(pk=policy.pk).update(required_for_documents=False, required_for_publishing=True)
-    assert list(gates.objections_to_draft(draft)) == []
+    assert list(gates.objections_to(draft)) == []
     assert not gates.guards(policy.evaluation_set.collection)
 
 

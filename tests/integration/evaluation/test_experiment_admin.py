@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from evaluation.arms import Arm
 from evaluation.models import Experiment
-from retrieval.gates import Objection
+from retrieval.gates import Gate, Objection
 from retrieval.search import profiles
 from tests.support.experiments import draft, simulate, started, versions
 
@@ -150,7 +150,8 @@ def test_without_an_effect_the_page_finds_none_and_offers_no_winner(admin, admin
 
 
 def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch):
-    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [Objection(f"Not measured {EVIL}", "/admin/")]])
+    objections = [Objection(f"Not measured {EVIL}", "/admin/")]
+    monkeypatch.setattr("retrieval.gates._gates", [Gate(lambda _: objections, guards=lambda _: False)])
     text = page(admin, draft())
     assert "A gate objects to publishing the treatment." in text
     assert "Not measured &lt;script&gt;" in text

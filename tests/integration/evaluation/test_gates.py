@@ -10,7 +10,7 @@ from evaluation.gates import Verdict
 from evaluation.models import EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
 from evaluation.runs import run_execution
 from retrieval import gates as publication_gates
-from retrieval.gates import PublicationRefused
+from retrieval.gates import Gate, PublicationRefused
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
@@ -176,7 +176,7 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
         list(Document.objects.raw("SELECT 1/0 AS id"))
         return []
 
-    monkeypatch.setattr(publication_gates, "_gates", [broken])
+    monkeypatch.setattr(publication_gates, "_gates", [Gate(broken, guards=lambda _: False)])
     with pytest.raises(PublicationRefused, match="A gate could not be asked: DataError"):
         profiles.publish(words)
     assert "could not be asked about default v2" in caplog.text

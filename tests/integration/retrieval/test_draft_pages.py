@@ -22,7 +22,7 @@ from retrieval.documents import ingestion, submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.gates import DocumentGate, Objection
+from retrieval.gates import Gate, Objection
 from retrieval.models import Chunk, Collection, Document, Draft
 from tests.support.remembered import remembered
 
@@ -66,8 +66,8 @@ def changed(draft: Draft, ingest: Ingest) -> Draft:
 def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
     """What a gate that guards the library has against its drafts."""
     found: list[Objection] = []
-    gate = DocumentGate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
-    monkeypatch.setattr(gates, "_document_gates", [gate])
+    gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
+    monkeypatch.setattr(gates, "_gates", [gate])
     return found
 
 
@@ -525,7 +525,7 @@ def test_changing_several_collections_asks_each(library: Collection, monkeypatch
     with changing(library.pk, later.pk):
         pass
     for guarded in (library, later):
-        gate = DocumentGate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
-        monkeypatch.setattr(gates, "_document_gates", [gate])
+        gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
+        monkeypatch.setattr(gates, "_gates", [gate])
         with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), changing(later.pk, library.pk):
             pytest.fail("it was let in")

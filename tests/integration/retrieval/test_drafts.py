@@ -23,7 +23,7 @@ from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
-from retrieval.gates import DocumentGate, Objection, PublicationRefused
+from retrieval.gates import Gate, Objection, PublicationRefused
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
 from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
@@ -62,8 +62,8 @@ def draft(library: Collection) -> Draft:
 def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
     """The library has a gate, with these objections."""
     objections: list[Objection] = []
-    gate = DocumentGate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
-    monkeypatch.setattr(gates, "_document_gates", [gate])
+    gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
+    monkeypatch.setattr(gates, "_gates", [gate])
     return objections
 
 
