@@ -129,7 +129,8 @@ class AnswerDraft:
     ``withheld`` why its text must not be shown, ``looped`` that it repeated itself and was stopped, ``has_machinery``
     that some of its text was no answer and was left out. ``left_out`` are the markers of sources that did not fit into
     the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
-    ``instructions_version`` names them.
+    ``instructions_version`` names them. ``dialogue`` are the chat messages that the model was sent, and its reply;
+    empty where it called functions, or did not come to its end.
     """
 
     question: str
@@ -154,6 +155,7 @@ class AnswerDraft:
     calls: list[TracedCall] = field(default_factory=list)
     instructions: str = ""
     instructions_version: str = ""
+    dialogue: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,12 +152,14 @@ class Classification:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """An earlier question of a conversation and its answer, which is empty when there was none. ``documents`` and
-    ``collections`` are those that the answer cites, by id and by slug."""
+    ``collections`` are those that the answer cites, by id and by slug. ``dialogue`` are the chat messages in which a
+    language model was asked and answered; empty where none was."""
 
     question: str
     answer: str = ""
     documents: tuple[int, ...] = ()
     collections: tuple[str, ...] = ()
+    dialogue: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

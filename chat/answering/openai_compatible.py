@@ -180,21 +180,23 @@ class OpenAICompatibleGenerator:
         draft.usage = self._usage(prompt.tokens, 0, estimated=True)
         output = OutputStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
-        messages: list[dict[str, Any]] = list(prompt.messages)
+        messages = [dict[str, Any](message) for message in prompt.messages]
         if tables is None:
             texts = self._texts(messages, known, draft, self._end())
         else:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=self._end())
             texts = self._texts_with_calls(messages, dialogue, known, draft)
-        has_said = False
+        said = ""
         try:
             async with aclosing(texts) as pieces:
                 async for piece in pieces:
-                    has_said = True
+                    said += piece
                     if shown := output.feed(piece):
                         yield shown
             if rest := output.close(is_cut=draft.cut_off):
                 yield rest
+            if not draft.calls:
+                draft.dialogue = (*prompt.messages, {"role": "assistant", "content": said})
         except LoopingAnswer as loop:
             draft.looped = True
             yield loop.finished + output.stop()
@@ -203,7 +205,7 @@ class OpenAICompatibleGenerator:
             logger.warning("%s wrote what is no answer, such as a call or a thought; it was left out.", self.name)
         if output.gives_up:
             raise NoAnswer
-        if not has_said:
+        if not said:
             what = "a call of a function" if draft.has_machinery else "nothing"
             raise GenerationFailed(f"The model said {what} in place of an answer.")
 

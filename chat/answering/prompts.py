@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-PROMPT_VERSION = 6
+PROMPT_VERSION = 7
 # What the model is to say, alone, when the sources do not hold the answer.
 NO_ANSWER = "NO_ANSWER"
 # Of the conversation this much is told: it says what is being talked about, the sources say what is so.
@@ -30,9 +30,11 @@ REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
 # Of the budget for the sources, this share goes to the best of them with the text around it before the others come.
-# With 600 tokens the answer is among them for 62 of 72 questions, with 1,500 for 68, with any number for 70
-# (docs/quality.md).
-FIRST_SHARE = 0.5
+# With 750 tokens the answer is among them for 52 of 66 questions, with 1,500 for 55, with 6,000 for 63 (ADR 48).
+FIRST_SHARE = 0.4
+# A question about a passage that the model was told a moment ago is asked behind what it was told: its server has read
+# that, and reads what is new alone. The new part gets this share of the budget, and all together this many budgets.
+CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
@@ -59,7 +61,7 @@ class Prompt:
     ``left_out`` are the markers of those that did not fit, in their order; ``tokens`` is estimated, not counted.
     """
 
-    messages: tuple[dict[str, str], ...]
+    messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
     left_out: tuple[int, ...]
     tokens: int
@@ -86,7 +88,8 @@ def compose(
     ``history`` are the conversation's earlier turns, oldest first. ``tables`` names those that the model may ask. The
     best source comes with the text around its passage, the others with their passages, and each with more of the text
     around it where there is room; those that do not fit are left out. The best one stays, cut short if it must be.
-    With ``may_refuse`` the model is told how to say that the sources do not answer. The curators' ``instructions``
+    A question about a passage of the turn before continues its ``dialogue``, which is not counted. With ``may_refuse``
+    the model is told how to say that the sources do not answer. The curators' ``instructions``
     stand behind the rules, so that a server's cache of prompts serves all questions of a collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
@@ -95,17 +98,46 @@ def compose(
         system += f"\n\n{_INSTRUCTIONS}\n{_as_list(instructions)}"
         language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
-    behind = [*filter(None, [_conversation(history), _name(tables)]), asked]
-    room_bytes = int((budget_tokens - sum(map(estimated_tokens, (system, *behind)))) * BYTES_PER_TOKEN)
-    quotations = _quote_sources(sources, room_bytes)
+    told = {"role": "system", "content": system}
+    before = _dialogue_to_continue(told, sources, history, budget_tokens)
+    known = {source.marker for source in sources if before and _is_told(source, before)}
+    behind = [*filter(None, ["" if before else _conversation(history), _name(tables)]), asked]
+    budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
+    room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
+    quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
+    quotations |= {source.marker: _name_told(source) for source in sources if source.marker in known}
     quoted_sources = [quotations[source.marker] for source in sources if source.marker in quotations]
     user = "\n\n".join([*quoted_sources, *behind])
+    messages = (*(before or [told]), {"role": "user", "content": user})
     return Prompt(
-        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
+        messages=messages,
         markers=frozenset(quotations),
         left_out=tuple(source.marker for source in sources if source.marker not in quotations),
-        tokens=estimated_tokens(system) + estimated_tokens(user),
+        tokens=sum(estimated_tokens(message["content"]) for message in messages),
     )
+
+
+def _dialogue_to_continue(
+    system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
+) -> tuple[Mapping[str, str], ...]:
+    """The messages of the turn before, where they hold the best source's passage under the same rules, and are not too
+    long; else none."""
+    dialogue = history[-1].dialogue if history else ()
+    if not dialogue or dialogue[0] != system or not sources:
+        return ()
+    tokens = sum(estimated_tokens(message["content"]) for message in dialogue)
+    is_long = tokens + budget_tokens * CONTINUED_SHARE > budget_tokens * MOST_BUDGETS
+    return () if is_long or not _is_told(_ranked(sources)[0], dialogue) else tuple(dialogue)
+
+
+def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
+    """Whether the source's best passage is quoted in the messages."""
+    passage = _one_line(_as_quotation(source.block.best.content)).removeprefix("> ")
+    return any(passage in _one_line(message["content"]) for message in dialogue if message["role"] == "user")
+
+
+def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
+    return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
 def estimated_tokens(text: str) -> int:
@@ -125,7 +157,7 @@ def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
     """The sources that fit, by marker. White space between them is not counted."""
-    ranked = sorted(sources, key=lambda source: (-source.block.score, source.marker))
+    ranked = _ranked(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
     left = room_bytes
@@ -179,10 +211,18 @@ def _grown(
 
 
 def _quote(source: ContextSource, start: int, end: int) -> str:
+    content = source.block.content[start:end].strip("\n")
+    return f"{_name_source(source)}\n{_as_quotation(content)}"
+
+
+def _name_source(source: ContextSource) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
-    content = source.block.content[start:end].strip("\n")
-    return f"SOURCE [{source.marker}] {quoted(_one_line(place))}\n{_as_quotation(content)}"
+    return f"SOURCE [{source.marker}] {quoted(_one_line(place))}"
+
+
+def _name_told(source: ContextSource) -> str:
+    return f"{_name_source(source)}: as quoted above; its number is [{source.marker}] from here on."
 
 
 def _conversation(history: Sequence[Turn]) -> str:

@@ -27,9 +27,14 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
-        else Turn(turn.question, turn.text, *_cited_places(turn))
+        else Turn(turn.question, turn.text, *_cited_places(turn), dialogue=_dialogue(turn, answer))
         for turn in reversed(earlier)
     )
+
+
+def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
+    """What a model was told in the turn, where the same documents are asked."""
+    return tuple(turn.dialogue) if turn.collection_id == answer.collection_id else ()
 
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:

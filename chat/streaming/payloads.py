@@ -79,6 +79,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.usage = to_json(outcome.usage) or {}
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
+    answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
     answer.computed = _computed(draft, outcome)
     return [_citation(answer, cited) for cited in outcome.citations]
 

@@ -71,7 +71,7 @@ OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
 # What the rules, the sources and the question may take of it. A processor reads some 90 tokens a second into a model of
 # 1.5 billion parameters.
-OPENAI_PROMPT_TOKENS = env.integer("OPENAI_PROMPT_TOKENS", 850 if LOCAL_MODEL else 1500)
+OPENAI_PROMPT_TOKENS = env.integer("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)

@@ -92,6 +92,39 @@ def test_the_conversation_is_quoted_without_the_markers_of_its_answers() -> None
     assert "conversation" not in told(composed("And its price?", source("Text.")))[1]
 
 
+def told_before(*sources: ContextSource, budget_tokens: int = 8000) -> Turn:
+    prompt = composed("How heavy is the pump?", *sources, budget_tokens=budget_tokens)
+    reply = {"role": "assistant", "content": "It weighs 3450 g."}
+    return Turn("How heavy is the pump?", "It weighs 3450 g [1].", dialogue=(*prompt.messages, reply))
+
+
+def test_a_question_about_a_passage_of_the_turn_before_continues_its_dialogue() -> None:
+    before = told_before(ranked("It weighs 3450 g.\n\nIt hums.", 1, 2.0), ranked("Wear gloves.", 2, 1.0))
+    new, known = ranked("It costs 5 euro.", 1, 1.0), ranked("It weighs 3450 g.", 2, 2.0)
+    prompt = composed("And its price?", new, known, history=(before,))
+    assert prompt.messages[:-1] == before.dialogue
+    assert prompt.messages[-1]["content"].startswith(
+        "SOURCE [1] Manual\n> It costs 5 euro.\n\n"
+        "SOURCE [2] Manual: as quoted above; its number is [2] from here on.\n\nToday is"
+    )
+    assert prompt.markers == {1, 2}
+    assert "Earlier in this conversation" not in prompt.messages[-1]["content"]
+
+
+def test_another_subject_other_rules_and_a_long_dialogue_begin_anew() -> None:
+    known, other = ranked("It weighs 3450 g. " * 20, 1, 2.0), ranked("It costs 5 euro.", 1, 3.0)
+    before = told_before(known, budget_tokens=500)
+
+    def messages(**options: object) -> int:
+        asked = {"today": TODAY, "budget_tokens": 500, "history": (before,), **options}
+        return len(compose("And?", asked.pop("sources", [known]), **asked).messages)  # type: ignore[arg-type]
+
+    assert messages() == 4
+    assert messages(sources=[other]) == 2
+    assert messages(instructions="Be brief.") == 2
+    assert messages(budget_tokens=180) == 2
+
+
 def test_a_long_earlier_answer_is_shortened() -> None:
     _, user = told(composed("And?", source("Text."), history=(Turn("What?", "word " * 1000),)))
     assert len(user) < prompts.REMEMBERED_CHARACTERS + 300
