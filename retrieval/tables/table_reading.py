@@ -9,7 +9,16 @@ from datetime import date
 from itertools import pairwise
 
 from retrieval.tables.lexicon import squeeze, terms_of, words_of_name
-from retrieval.text.extracted import ExtractedText, Section, TableGrid, TableGridRow, find_line_starts, plain_title
+from retrieval.text.chunking import below_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    Section,
+    TableGrid,
+    TableGridRow,
+    find_line_starts,
+    plain_title,
+    sections_above,
+)
 
 # What the text of a cell stands for: a number, a yes or a no, a date, or just text.
 
@@ -245,15 +254,8 @@ def read_tables(extracted: ExtractedText) -> list[ReadTable]:
 
 def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
     """The title and the headings above ``offset``, outermost first."""
-    path: list[Section] = []
-    for section in sections:
-        if section.start > offset:
-            break
-        path = [outer for outer in path if outer.level < section.level] + [section]
-    headings = [section.title for section in path]
-    if headings and headings[0].casefold() == title.casefold():
-        headings = headings[1:]
-    return CAPTION_SEPARATOR.join([title, *headings])
+    headings = tuple(section.title for section in sections_above(sections, offset))
+    return CAPTION_SEPARATOR.join([title, *below_title(title, headings)])
 
 
 def find_pipe_tables(text: str) -> Iterator[TableGrid]:

@@ -14,18 +14,12 @@ _BULLET = re.compile(r"[-*+•‣◦▪●·–](?=\s)|[•‣◦▪●]")
 _NUMBER = re.compile(
     r"(?:\*\*|__)?(?:(?:Step|Stap|STEP|STAP|step|stap)\s{1,3}(?P<step>\d{1,3})(?:\s?[.:)–—-]|\*\*|$)"
     r"|(?P<number>\d{1,3})[.)](?=[\s*_]|$)|\((?P<bracketed>\d{1,3})\)(?=\s)|(?P<letter>[a-z])[.)](?=\s)"
-    r"|\((?P<bracketed_letter>[a-z])\)(?=\s)|(?P<roman>[ivx]{2,4})[.)](?=\s)|(?P<auto>\#)\.(?=\s))"
+    r"|\((?P<bracketed_letter>[a-z])\)(?=\s))"
 )
-_ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "xi": 11, "xii": 12, "xiii": 13}
 _TAGS = re.compile(r"(?:</?[A-Za-z!](?![\w.+-]*+:/)[^<>]{0,500}>\s*+)++")
 _LINK_TARGET = re.compile(r"\[(?!\^)[^\[\]]{1,200}\]:\s*+\S")
-_TOC_LINE = re.compile(r".{1,200}?(?:\.{4,}|(?: \.){4,}|…{2,})\s{0,5}\d{1,4}")
-_TOC_MARK = re.compile(r"\[\[?_?TOC_?\]?\]|\{:.{0,200}\}|\{toc.{0,50}\}", re.I)
 _IMAGES = re.compile(
     r"(?:\[?!\[[^\[\]]{0,300}\](?:\([^()]{0,1000}\)|\[[^\[\]]{0,100}\])(?:\]\([^()]{0,1000}\))?\s*+)++"
-)
-_MDX = re.compile(
-    r"import\s+\S.{0,200}\sfrom\s+(['\"]).{1,200}\1;?|import\s+(['\"]).{1,200}\2;?|export\s+(?:default|const)\s.{0,300}"
 )
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`]*+)$")
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w|:::")
@@ -36,7 +30,7 @@ _LONGEST_SNIFF = 2_000
 
 
 class Item(NamedTuple):
-    """The mark of a list item: ``number`` is None for a bullet, 0 where it is counted automatically."""
+    """The mark of a list item: ``number`` is None for a bullet."""
 
     number: int | None
 
@@ -51,13 +45,7 @@ def read_item(body: str) -> Item | None:
         return None
     digits = number["step"] or number["number"] or number["bracketed"]
     letter = number["letter"] or number["bracketed_letter"]
-    if digits:
-        value = int(digits)
-    elif letter:
-        value = ord(letter) - ord("a") + 1
-    else:
-        value = _ROMAN.get(number["roman"] or "", 0)
-    return Item(value)
+    return Item(int(digits) if digits else ord(letter) - ord("a") + 1)
 
 
 def is_rule(body: str) -> bool:
@@ -82,18 +70,12 @@ def is_delimiter(body: str) -> bool:
 
 
 def is_hidden(body: str) -> bool:
-    """Whether the line alone is no content: a rule, a template tag, an import of MDX, tags of HTML, a picture, the
-    target of a link, a line of a table of contents."""
-    if body[0].isalnum():
-        is_mdx = body.startswith(("import ", "export ")) and _MDX.fullmatch(body) is not None
-        return is_mdx or (body[-1].isdigit() and _TOC_LINE.fullmatch(body[-300:]) is not None)
+    """Whether the line alone is no content: a rule, a template tag, tags of HTML, a picture, the target of a link."""
     return (
         is_rule(body)
-        or (body.startswith("<%") and body.endswith("%>"))
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
         or (body[0] == "<" and len(body) <= 2_000 and _TAGS.fullmatch(body) is not None)
-        or (body[0] == "[" and (_LINK_TARGET.match(body) or _TOC_MARK.fullmatch(body)) is not None)
-        or (body[0] == "{" and _TOC_MARK.fullmatch(body) is not None)
+        or (body[0] == "[" and _LINK_TARGET.match(body) is not None)
         or (body[0] in "![" and len(body) <= 3_000 and _IMAGES.fullmatch(body) is not None)
     )
 
@@ -219,10 +201,6 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
     """
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
-    # Link targets and an overline stand above a heading of reStructuredText.
-    while at + 1 < after and (not lines[at].body or lines[at].body.startswith(".. ") or is_adornment(lines[at].body)):
-        lines[at].role = max(LineRole.BLANK, LineRole.HEADING if lines[at].body else LineRole.BLANK)
-        at += 1
     title_lines = [lines[at]]
     wanted = len(_WORD.findall(title))
     if not lines[at].body.startswith("#"):

@@ -25,8 +25,6 @@ from retrieval.text.block_lines import (
     read_item,
 )
 
-_SENTENCE_ENDS = (".", "!", "?", ":", "…")
-
 
 class Scanner:
     """The lines of a text, read once from the first to the last."""
@@ -130,7 +128,6 @@ class Scanner:
                 below += 1
                 continue
             is_apart = below > end
-            above = self._lines[end - 1]
             next_item = read_item(line.body)
             if next_item is not None:
                 is_inner = line.indent >= base + 2
@@ -145,7 +142,7 @@ class Scanner:
             elif (skipped := self._skip_in_list(below)) > below:
                 below = skipped
                 continue
-            elif line.indent >= base + 2 or (not is_apart and self._continues_item(above, below)):
+            elif line.indent >= base + 2 or not is_apart:
                 fence = opens_fence(line.body)
                 end = self._find_fence_end(below, fence) if fence else below + 1
             else:
@@ -183,11 +180,6 @@ class Scanner:
             while end < self._last_comment_end and "-->" not in self._lines[end].body:
                 end += 1
             return end + 1
-        if line.body.startswith("<%") and "%>" not in line.body:
-            end = at
-            while self._is_text(end, at) and "%>" not in self._lines[end].body:
-                end += 1
-            return end + 1 if self._is_text(end, at) else end
         if opens_admonition(line.body):
             below = self._next_text(at + 1)
             if below < len(self._lines) and self._lines[below].indent > line.indent and line.body[0] != ":":
@@ -240,32 +232,21 @@ class Scanner:
         body = self._lines[at].body
         if "|" not in body or not self._is_text(at + 1, at):
             return False
-        below = self._lines[at + 1]
-        return is_delimiter(below.body) or (body[0] == "|" == below.body[0] and body[-1] == "|")
+        return is_delimiter(self._lines[at + 1].body)
 
     def _begins_anew(self, at: int, quoted: int) -> bool:
         """Whether line ``at``, right below a line of text, is no continuation of it."""
         line = self._lines[at]
-        if line.quoted > quoted or line.body.startswith(("<!--", "<%", ">>> ")) or is_hidden(line.body):
+        if line.quoted > quoted or line.body.startswith(("<!--", ">>> ")) or is_hidden(line.body):
             return True
         item = read_item(line.body)
         if item is not None:
-            if item.number is None:
-                above = self._lines[at - 1].body
-                return not line.body.startswith("–") or above.endswith(_SENTENCE_ENDS)
-            return item.number <= 1 or line.body.lower().startswith(("step", "stap", "**"))
+            return item.number is None or item.number <= 1
         return bool(opens_fence(line.body) or opens_admonition(line.body) or self._opens_table(at))
 
     def _skip_in_list(self, at: int) -> int:
         body = self._lines[at].body
         return at if is_rule(body) or opens_admonition(body) else self._skip(at)
-
-    def _continues_item(self, above: Line, at: int) -> bool:
-        """Whether line ``at``, right below an item and not indented, belongs to it."""
-        line = self._lines[at]
-        if opens_fence(line.body):
-            return True
-        return not (line.quoted > above.quoted or self._opens_table(at) or is_rule(line.body))
 
 
 _CODE_INDENT = 4
@@ -278,8 +259,8 @@ _LONG_ITEMS = 600
 class BlockDraft:
     """Lines ``first`` to ``last`` of a text as what may become a block, at ``start`` to ``end``.
 
-    ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``holds_code`` says that code
-    stands between its steps, ``is_single`` that there is one item.
+    ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``is_single`` says that there
+    is one item.
     """
 
     kind: BlockKind
@@ -290,6 +271,5 @@ class BlockDraft:
     section: int
     first_number: int = 0
     last_number: int = 0
-    holds_code: bool = False
     is_single: bool = False
     lead_in: tuple[int, int] | None = None

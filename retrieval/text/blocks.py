@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from retrieval.text.block import Block, BlockKind
-from retrieval.text.block_lines import Line, Title, read_lines
+from retrieval.text.block_lines import Title, read_lines
 from retrieval.text.block_scanning import BlockDraft, Scanner
 from retrieval.text.sentences import split_sentences, strip_range
 
 # To be raised when blocks are found differently: documents are then read again.
-BLOCKS_VERSION = "2"
+BLOCKS_VERSION = "3"
 # No document of people has more; it bounds the memory that one made for the purpose can take.
 MOST_BLOCKS = 500_000
 # Read at once, for the same reason. A section longer than this is cut between two lines.
@@ -25,7 +25,7 @@ Headings = Sequence[tuple[int, str]]
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """The blocks of a document's canonical text, in reading order; they do not overlap.
 
-    They hold all of it but its headings and what is no content: front matter, navigation, template tags, rules.
+    They hold all of it but its headings and what is no content: front matter, template tags, rules.
     ``headings`` are the start and title of each section. ``is_code`` is for files of source code, whose definitions are
     their sections. Takes time in proportion to the text, and raises nothing.
     """
@@ -59,7 +59,7 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
-        for draft in join(stretch, lines, titles, Scanner(lines).scan()):
+        for draft in join(stretch, titles, Scanner(lines).scan()):
             yield _place(draft, begin)
 
 
@@ -83,21 +83,13 @@ def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-# Also a heading whose space was forgotten, which is none to Markdown.
-_BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]{1,200}\1\s?:?|\#{1,6}[A-Z][^\n]{0,100}")
-_ASKS = re.compile(r"[*_]{0,3}(?:Q|V|Question|Vraag)\s?\d{0,3}[*_]{0,3}[:.)]")
-_ANSWERS = re.compile(r"[*_]{0,3}(?:A|Answer|Antwoord)\s?\d{0,3}[*_]{0,3}[:.)]")
+_BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]{1,200}\1\s?:?")
 _INTRODUCES = re.compile(
     r"\b(?:following|below|as follows|these steps|this list|listed|volgende|onderstaande|hieronder|als volgt"
     r"|deze stappen|deze lijst)\b",
     re.I,
 )
 _EXEMPLIFIES = re.compile(r"(?:for example|for instance|as follows|bijvoorbeeld|als volgt)[.,]?$", re.I)
-# A link within the page, with the mark of a list item before it.
-_OWN_LINK = re.compile(r"(?:[-*+•]|\d{1,3}[.)])?\s*+\[[^\[\]]{1,300}\]\(#[^()]{0,300}\)")
-_NAVIGATION = re.compile(
-    r"\[\W*(?:back to top|top|previous|next|home|up|terug|terug naar boven|vorige|volgende)\W*\]\([^()]{1,500}\)", re.I
-)
 _INTRODUCED = (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE, BlockKind.RECORDS, BlockKind.CODE)
 _LONGEST_QUESTION = 200
 _LONGEST_LEAD_IN = 500
@@ -107,23 +99,11 @@ _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
 
-def join(text: str, lines: Sequence[Line], titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    drafts = [draft for draft in drafts if not _is_navigation(lines, draft)]
-    drafts = _join_titles(text, lines, drafts)
+def join(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
+    drafts = _join_titles(text, drafts)
     drafts = _join_steps(text, drafts)
     drafts = _attach_lead_ins(text, drafts)
     return _join_questions(text, titles, drafts)
-
-
-def _is_navigation(lines: Sequence[Line], draft: BlockDraft) -> bool:
-    """Whether the draft only links to places of its own page, or to the page before and after."""
-    if draft.kind not in (BlockKind.PARAGRAPH, BlockKind.LIST, BlockKind.STEPS):
-        return False
-    return all(
-        not line.body
-        or (len(line.body) <= 700 and (_OWN_LINK.fullmatch(line.body) or _NAVIGATION.fullmatch(line.body)))
-        for line in lines[draft.first : draft.last + 1]
-    )
 
 
 def _extend(draft: BlockDraft, other: BlockDraft) -> None:
@@ -141,7 +121,7 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
     return draft.kind == BlockKind.PARAGRAPH and _BOLD_LINE.fullmatch(text, draft.start, draft.end) is not None
 
 
-def _join_titles(text: str, lines: Sequence[Line], drafts: list[BlockDraft]) -> list[BlockDraft]:
+def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     """A bold line stays with the paragraph below it."""
     joined: list[BlockDraft] = []
     for draft in drafts:
@@ -168,7 +148,6 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
         above = joined[-1] if joined else None
         is_near = last_steps < len(joined) <= last_steps + 1 + _MOST_BETWEEN_STEPS
         if is_near and _counts_on(steps := joined[last_steps], draft):
-            steps.holds_code |= any(between.kind == BlockKind.CODE for between in joined[last_steps + 1 :])
             del joined[last_steps + 1 :]
             _extend(steps, draft)
             steps.last_number, steps.is_single = draft.last_number, False
@@ -197,8 +176,6 @@ def _counts_on(steps: BlockDraft, draft: BlockDraft) -> bool:
 
 def _belongs_to_item(text: str, above: BlockDraft, draft: BlockDraft) -> bool:
     """Whether the last item of the list above goes on in code, a table or bullets that are not indented."""
-    if above.kind == BlockKind.STEPS and draft.kind == BlockKind.CODE and above.holds_code:
-        return True
     inner = (BlockKind.CODE, BlockKind.TABLE, BlockKind.LIST) if above.kind == BlockKind.STEPS else (BlockKind.CODE,)
     return above.kind in (BlockKind.STEPS, BlockKind.LIST) and draft.kind in inner and _announces(text, above)
 
@@ -246,8 +223,7 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
         return start, end
     if kind == BlockKind.CODE:
         return (start, end) if _EXEMPLIFIES.search(sentence) else None
-    asks = sentence.endswith("?") and start == paragraph.start
-    return (start, end) if asks or _INTRODUCES.search(sentence) else None
+    return (start, end) if _INTRODUCES.search(sentence) else None
 
 
 def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
@@ -299,16 +275,7 @@ def _find_question(text: str, draft: BlockDraft) -> tuple[int, int] | None:
     start, end = _first_line(text, draft)
     line = text[start:end].rstrip()
     end = start + len(line)
-    if len(line) > _LONGEST_QUESTION:
+    if len(line) > _LONGEST_QUESTION or not line.rstrip("*_ ").endswith("?"):
         return None
-    if _ASKS.match(line):
-        return start, end
-    if not line.rstrip("*_ ").endswith("?"):
-        return None
-    if _BOLD_LINE.fullmatch(line):
-        return start, end
-    if end < draft.end:
-        below = text[end + 1 : end + 31].lstrip()
-        return (start, end) if _ANSWERS.match(below) else None
-    # Alone between blank lines.
-    return (start, end) if line[0].isupper() else None
+    is_alone = end == draft.end and line[0].isupper()
+    return (start, end) if is_alone or _BOLD_LINE.fullmatch(line) else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
 
-from retrieval.text.extracted import ExtractedText
+from retrieval.text.extracted import ExtractedText, Section, sections_above
 from retrieval.text.sentences import Break, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
@@ -65,14 +65,7 @@ def find_regions(extracted: ExtractedText) -> list[Region]:
 
 def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
     """The titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
-    path: list[tuple[int, str]] = []
-    for start, level, title in sections:
-        if start > offset:
-            break
-        while path and path[-1][0] >= level:
-            path.pop()
-        path.append((level, title))
-    return tuple(title for _, title in path)
+    return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
 
 
 def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:

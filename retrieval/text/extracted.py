@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from retrieval.exceptions import DocumentRejected
 
@@ -84,6 +85,19 @@ class Section:
     start: int
     level: int
     title: str
+
+
+S = TypeVar("S", bound=Section)
+
+
+def sections_above(sections: Iterable[S], offset: int) -> list[S]:
+    """The sections around the character at ``offset``, outermost first. ``sections`` are in order of their starts."""
+    path: list[S] = []
+    for section in sections:
+        if section.start > offset:
+            break
+        path = [*(outer for outer in path if outer.level < section.level), section]
+    return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from retrieval.documents.extraction.plain import parse_front_matter
 from retrieval.documents.formats import View, view_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText
+from retrieval.text.extracted import sections_above
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, HtmlWriter
@@ -57,7 +58,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     }
     if passage:
         context |= {
-            "above": plain_text.find_headings_above(sections, passage[0]),
+            "above": sections_above(sections, passage[0]),
             "page": plain_text.page_number(served.pages, passage[0]),
             "first_line": text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None,
         }
@@ -87,7 +88,7 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
         if len(shown) <= _OUTLINE_ENTRIES:
             break
     shown = shown[:_OUTLINE_ENTRIES]
-    above = plain_text.find_headings_above(shown, marked[0]) if marked else []
+    above = sections_above(shown, marked[0]) if marked else []
     current = above[-1].start if above else None
     top = min((section.level for section in shown), default=1)
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
 # A browser lays out what is near the window only when the text comes in parts.
@@ -20,10 +21,7 @@ _BEGINS_ENTRY = re.compile(r"\s*(?:[-*+•–—▪◦]\s|\(?(?:\d{1,3}|[a-z])[.
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    start: int
-    level: int
-    title: str
+class Heading(Section):
     is_current: bool = False
 
     @property
@@ -172,17 +170,6 @@ def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
         joined += [line, " " if is_inside else "\n"]
         position = next_position
     return "".join(joined[:-1])
-
-
-def find_headings_above(sections: Sequence[Heading], position: int) -> list[Heading]:
-    """The headings a position stands under, outermost first."""
-    above: list[Heading] = []
-    for section in sections:
-        if section.start > position:
-            break
-        above = [outer for outer in above if outer.level < section.level]
-        above.append(section)
-    return above
 
 
 def page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:

@@ -38,7 +38,8 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
         previous_files = list(held.values_list("file", flat=True))
         counterparts = _copy_rows([document.pk for document in documents], collection)
-        _copy_chunks(counterparts, _copy_texts(counterparts), collection)
+        _copy_chunks(counterparts, collection)
+        _copy_texts(counterparts)
         copy_tables(counterparts)
         forget_files(previous_files)
 
@@ -93,55 +94,46 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
     return counterparts
 
 
-def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
-    """Give each document the text of its counterpart; returns the sources of those whose index
-    fingerprint was the same before."""
-    texts = DocumentText.objects.filter(pk__in=[*counterparts, *counterparts.values()])
-    fingerprints = dict(texts.values_list("pk", "recipe"))
-    gone = [own for other, own in counterparts.items() if other not in fingerprints]
-    DocumentText.objects.filter(pk__in=gone).delete()
+def _copy_texts(counterparts: Mapping[int, int]) -> None:
+    """Give each document the text of its counterpart, if that has one."""
+    DocumentText.objects.filter(pk__in=counterparts.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
     _execute(
         f"""
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        ON CONFLICT (document_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COPIED_TEXT)}
         """,  # names of columns
         counterparts,
     )
-    return {
-        other
-        for other, own in counterparts.items()
-        if own in fingerprints and fingerprints[own] == fingerprints.get(other)
-    }
 
 
-def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int], collection: Collection) -> None:
+def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
     """Give each document the chunks of its counterpart, with vectors of every embedder.
 
     Of documents with the same index fingerprint, a chunk that is the same in both, its questions too, stays with its
-    id, and is moved to its new place.
+    id, and is moved to its new place. The texts, which hold the fingerprints, must not have been copied yet.
     """
     statistics = lock_statistics(collection.pk)
     # Each chunk is used once.
     rows = _execute(
         f"""
         WITH numbered AS (
-            SELECT id, document_id, content_hash, canonical_questions, questions_edited,
+            SELECT id, document_id, chunk.content_hash, canonical_questions, questions_edited, recipe,
                 row_number() OVER (
-                    PARTITION BY document_id, content_hash, canonical_questions, questions_edited ORDER BY ordinal
+                    PARTITION BY document_id, chunk.content_hash, canonical_questions, questions_edited ORDER BY ordinal
                 ) AS nth
-            FROM retrieval_chunk WHERE document_id = ANY(%(others)s::bigint[] || %(own)s::bigint[])
+            FROM retrieval_chunk AS chunk JOIN retrieval_documenttext USING (document_id)
+            WHERE document_id = ANY(%(others)s::bigint[] || %(own)s::bigint[])
         )
         SELECT own.id, other.id
         FROM {_PAIRS}
         JOIN numbered AS own ON own.document_id = pair.own
         JOIN numbered AS other ON other.document_id = pair.other
-            AND (other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
-                = (own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
+            AND (other.recipe, other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
+                = (own.recipe, own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
         """,
-        {other: own for other, own in counterparts.items() if other in of_same_fingerprint},
+        counterparts,
     )
     kept: dict[int, int] = dict(rows)
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
@@ -199,18 +191,13 @@ def _insert_others(
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
-    # Weights that were computed in the same way are the same.
-    same_weights = theirs is not None and (theirs.reference_length, theirs.weighting) == (
-        statistics.reference_length,
-        statistics.weighting,
-    )
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
         questions_edited, blocks, search_vector, length"""
     return _execute(
         f"""
         INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)
-        SELECT pair.own, %(collection)s, {copied}, CASE WHEN %(same_weights)s THEN bm25
-            ELSE retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s) END
+        SELECT pair.own, %(collection)s, {copied},
+            retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s)
         FROM {_PAIRS} JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other
         WHERE chunk.id <> ALL(%(kept_others)s::bigint[])
         ORDER BY pair.own, ordinal
@@ -219,7 +206,6 @@ def _insert_others(
         counterparts,
         collection=statistics.collection_id,
         kept_others=list(kept.values()),
-        same_weights=same_weights,
         boosts=FIELD_BOOSTS,
         k1=settings.BM25_K1,
         b=settings.BM25_B,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
@@ -35,9 +34,8 @@ logger = logging.getLogger(__name__)
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 # Of 50 characters what "-draft-" and the draft's number leave, and all of a name.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
-# Copied in one transaction: as many as make its commit count for little, and the progress lively.
-DOCUMENTS_A_STEP = 500
-PASSAGES_A_STEP = 2_000
+# Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
+DOCUMENTS_A_STEP = 100
 
 
 class DraftRefused(RetrievalError):
@@ -185,15 +183,13 @@ def _step(leased: Draft) -> bool:
 def _copy_next(draft: Draft, working_copy: Collection) -> bool:
     copied = Document.objects.filter(collection=working_copy).values("source")
     left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
-    next_ones = list(left.only("pk", "source", "chunk_count")[:DOCUMENTS_A_STEP])
-    before = accumulate((document.chunk_count for document in next_ones), initial=0)
-    documents = [document for document, passages in zip(next_ones, before, strict=False) if passages < PASSAGES_A_STEP]
+    documents = list(left.only("pk", "source")[:DOCUMENTS_A_STEP])
     copy_documents(documents, working_copy)
-    if len(documents) < len(next_ones) or len(documents) == DOCUMENTS_A_STEP:
-        Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
+    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
+    if documents:
         return True
     reweigh(working_copy)
-    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), status=Draft.Status.OPEN, error="")
+    Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN)
     transaction.on_commit(settle, robust=True)
     return False
 
@@ -213,12 +209,8 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     found = changes_of(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
         document.delete()
-    sources = [*found.added, *found.changed]
-    for start in range(0, len(sources), DOCUMENTS_A_STEP):
-        step = sources[start : start + DOCUMENTS_A_STEP]
-        copy_documents(
-            list(Document.objects.filter(collection=working_copy, source__in=step).only("pk", "source")), collection
-        )
+    renewed = Document.objects.filter(collection=working_copy, source__in=[*found.added, *found.changed])
+    copy_documents(list(renewed.only("pk", "source")), collection)
     Draft.objects.filter(pk=draft.pk).update(
         status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
     )
