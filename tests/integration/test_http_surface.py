@@ -5,53 +5,21 @@ from __future__ import annotations
 import gzip
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
-from django.urls.resolvers import RegexPattern, RoutePattern
 
 from chat.models import Answer, Conversation
 from retrieval.models import Collection, Document
+from tests.support.addresses import addresses, filled
 
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "a long password"
 BROKEN_ADDRESS = "http://[bad"
-
-
-def addresses(values: dict[str, Any]) -> Iterator[str]:
-    """Every address of the URL configuration, its parameters filled in from ``values`` or by their kind."""
-
-    def walk(patterns: list[Any], path: str) -> Iterator[str]:
-        for each in patterns:
-            route = _filled(each.pattern, values)
-            if route is None:
-                continue
-            if isinstance(each, URLResolver):
-                yield from walk(each.url_patterns, path + route)
-            else:
-                assert isinstance(each, URLPattern)
-                yield path + route
-
-    return walk(get_resolver().url_patterns, "/")
-
-
-def _filled(pattern: Any, values: dict[str, Any]) -> str | None:
-    if isinstance(pattern, RegexPattern):
-        return None  # the administration's last resort
-    assert isinstance(pattern, RoutePattern)
-
-    def value(found: re.Match[str]) -> str:
-        kind = type(pattern.converters[found[1]]).__name__
-        return str(values.get(found[1]) or {"UUIDConverter": uuid.UUID(int=7)}.get(kind, 1))
-
-    route = re.sub(r"<(?:\w+:)?(\w+)>", value, str(pattern))
-    assert "<" not in route, route
-    return route
 
 
 @pytest.fixture
@@ -86,7 +54,8 @@ def test_no_cache_keeps_what_depends_on_who_asks(
         client.force_login(administrator)
     client.raise_request_exception = False
     kept, broken, seen = [], [], 0
-    for address in addresses(values):
+    for _name, route in addresses():
+        address = filled(route, lambda kind, name: values.get(name, uuid.UUID(int=7) if kind == "uuid" else 1))
         if address.endswith("/stream/") or "/pages/" in address:
             continue  # these close the test's own connection; their own tests look at their headers
         response = client.get(address, headers={"HX-Current-URL": BROKEN_ADDRESS, "HX-Request": "true"})
