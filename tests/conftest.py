@@ -91,12 +91,13 @@ def pytest_xdist_setupnodes() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests in a browser are run by one process, which alone starts the browser and the sites; others by file."""
+    """The tests of a folder that shares its sites are run by one process, which alone starts them; others by file."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+            shared = ("tests/browser/", "tests/integration/clients/")
+            return next(filter(nodeid.startswith, shared), None) or super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -30,7 +30,7 @@ LEFT_OUT = {
     "integration/faults/test_memory.py": "the embedded server's process",
     "integration/operations/test_backup.py": "sites with embedded servers; test_citus.py backs a cluster up",
     "integration/retrieval/test_prepared_commands.py": "preparation of the embedded database",
-    "integration/api/test_openai_client.py": "copies a prepared database",
+    "integration/clients": "copies a prepared database",
     # Single tests, by how their names begin.
     "integration/test_connections.py::test_a_pooled_connection_is_asked_again": "an embedded server's connections",
     "integration/retrieval/test_search.py::test_the_index_is_used": "the plan of one server",

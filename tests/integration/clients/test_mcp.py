@@ -5,77 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import User
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 
 from chat.models import Answer
 from ragsite.models import ApiKey
-from retrieval.documents import ingestion, submission
-from retrieval.key_limits import Scope
-from retrieval.models import Collection
-from tests.support.databases import create_database, database, url_of
-from tests.support.keys import key_of
+from tests.integration.clients.conftest import DOCUMENTS, LONG, QUESTION
 from tests.support.site import ROOT, WebServer
 
-NAME = "mcp_client"
-QUESTION = "How heavy is the MX-9920-W pump?"
-LONG = "# Long report\n\n" + "\n\n".join(
-    f"Chapter {n} tells of valve number {n}. " + "It leaks. " * 40 for n in range(90)
-)
-DOCUMENTS = {
-    "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its price is 210 euros.",
-    "report.md": LONG,
-}
-
-
-@pytest.fixture(scope="module")
-def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
-    """A database with documents, and the keys of an editor: whole, and with one scope each."""
-    create_database(NAME)
-    with django_db_blocker.unblock(), database(NAME):
-        for slug, is_public in (("library", True), ("secret", False)):
-            Collection.objects.create(slug=slug, name=slug.title(), is_public=is_public)
-        for source, text in DOCUMENTS.items():
-            add("library", source, text)
-        add("secret", "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
-        editor = User.objects.create_user("editor", is_staff=True)
-        return {"editor": key_of(editor), **{scope: key_of(editor, Scope(scope)) for scope in ("search", "ask")}}
-
-
-def add(slug: str, source: str, text: str) -> None:
-    submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
-    ingestion.ingest(submitted.document.pk)
-
-
-@pytest.fixture(scope="module")
-def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    # Two processes: a client's calls go to either.
-    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", DATABASE_URL=url_of(NAME), WEB_CONCURRENCY="2")
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def rows(django_db_blocker: Any, site: WebServer) -> Callable[[], AbstractContextManager[None]]:
-    @contextmanager
-    def opened() -> Iterator[None]:
-        with django_db_blocker.unblock(), database(NAME):
-            yield
-
-    return opened
+# Elsewhere where they are used: every process of a run imports this module, and the client takes a second.
+if TYPE_CHECKING:
+    from mcp import Client
 
 
 @asynccontextmanager
 async def connected(site: WebServer, key: str = "", **options: Any) -> AsyncIterator[Client]:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     transport = streamable_http_client(f"{site.url}/mcp", http_client=create_mcp_http_client(headers))
     async with Client(transport, **options) as client:
@@ -201,6 +154,8 @@ def test_what_is_no_message_is_refused(site: WebServer, message: Any) -> None:
 async def test_the_bridge_serves_standard_input_and_output(
     site: WebServer, keys: dict[str, str], tmp_path: Path
 ) -> None:
+    from mcp import Client, StdioServerParameters
+
     key = tmp_path / "key"
     key.write_text(keys["editor"] + "\n")
     arguments = [str(ROOT / "manage.py"), "mcp", "--url", f"{site.url}/mcp", "--key-file", str(key)]

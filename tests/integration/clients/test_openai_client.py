@@ -4,79 +4,38 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openai
 import pytest
 from django.contrib.auth.models import User
-from openai import OpenAI
 
 from chat.models import Answer, Conversation
 from retrieval import conf
-from retrieval.documents import ingestion, submission
-from retrieval.models import Collection
-from tests.support.databases import create_database, database, url_of
-from tests.support.keys import key_of
+from tests.integration.clients.conftest import QUESTION
 from tests.support.site import WebServer
 
-NAME = "openai_client"
-QUESTION = "How heavy is the MX-9920-W pump?"
-DOCUMENTS = {
-    "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its price is 210 euros.",
-    "pool.md": "# Swimming pool\n\nThe swimming pool is open from seven to ten. In winter, the pool closes at eight.",
-    "library.md": "# Town library\n\nThe town library is open from nine to five. In winter, it closes at four.",
-}
-
-
-@pytest.fixture(scope="module")
-def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
-    """A database with documents, and the keys of a reader, of another one and of an editor."""
-    create_database(NAME)
-    with django_db_blocker.unblock(), database(NAME):
-        for slug, is_public in (("library", True), ("secret", False)):
-            Collection.objects.create(slug=slug, name=slug.title(), is_public=is_public)
-        for source, text in DOCUMENTS.items():
-            add("library", source, text)
-        add("secret", "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
-        users = {
-            name: User.objects.create_user(name, is_staff=name == "editor") for name in ("reader", "other", "editor")
-        }
-        return {name: key_of(user) for name, user in users.items()}
-
-
-def add(slug: str, source: str, text: str) -> None:
-    submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
-    ingestion.ingest(submitted.document.pk)
-
-
-@pytest.fixture(scope="module")
-def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", DATABASE_URL=url_of(NAME))
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def rows(django_db_blocker: Any, site: WebServer) -> Callable[[], AbstractContextManager[None]]:
-    """``with rows():`` the models are those of the site."""
-
-    @contextmanager
-    def opened() -> Iterator[None]:
-        with django_db_blocker.unblock(), database(NAME):
-            yield
-
-    return opened
+# Elsewhere where it is used: every process of a run imports this module, and the client takes a second.
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 
 @pytest.fixture
 def client(site: WebServer) -> Callable[..., OpenAI]:
+    from openai import OpenAI
+
     def connect(key: str = "none") -> OpenAI:
         return OpenAI(base_url=f"{site.url}/v1", api_key=key, max_retries=0)
 
     return connect
+
+
+def refused(status: int) -> Any:
+    """Expects that the client raises the error that it has for this status."""
+    import openai
+
+    return pytest.raises({400: openai.BadRequestError, 404: openai.NotFoundError}[status])
 
 
 def user(text: str) -> Any:
@@ -216,7 +175,7 @@ def test_what_cannot_be_done_is_a_bad_request_that_names_it(
     client: Callable[..., OpenAI], options: dict[str, Any], param: str
 ) -> None:
     for stream in (False, True):
-        with pytest.raises(openai.BadRequestError) as caught:
+        with refused(400) as caught:
             client().chat.completions.create(
                 **{"model": "ragsite", "messages": [user(QUESTION)], "stream": stream, **options}
             )
@@ -233,7 +192,7 @@ def test_models_are_what_the_caller_may_ask(client: Callable[..., OpenAI], keys:
     assert {model.id for model in client(keys["editor"]).models.list()} >= {"ragsite/library", "ragsite/secret"}
     assert client().models.retrieve("ragsite/library").owned_by == "ragsite"
     for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o"):
-        with pytest.raises(openai.NotFoundError):
+        with refused(404):
             client().models.retrieve(name)
 
 
@@ -244,7 +203,7 @@ def test_a_model_is_a_collection(client: Callable[..., OpenAI], keys: dict[str, 
     assert secret.model == "ragsite/secret"
     assert "March" not in said(client().chat.completions.create(model="ragsite", messages=asked))
     for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o", "ragsite/", conf.embedder().name):
-        with pytest.raises(openai.NotFoundError) as caught:
+        with refused(404) as caught:
             client().chat.completions.create(model=name, messages=asked)
         assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
 
@@ -278,16 +237,16 @@ def test_embeddings_are_the_vectors_that_the_site_searches_with(client: Callable
 def test_what_cannot_be_embedded_is_refused_by_name(
     client: Callable[..., OpenAI], fields: dict[str, Any], param: str
 ) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
+    with refused(400) as caught:
         client().embeddings.create(**{"model": conf.embedder().name, **fields})
     assert caught.value.param == param
 
 
 def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None:
-    with pytest.raises(openai.NotFoundError) as caught:
+    with refused(404) as caught:
         client().embeddings.create(model="ragsite", input="a")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
-    with pytest.raises(openai.NotFoundError) as caught:
+    with refused(404) as caught:
         client().moderations.create(input="a")
     assert "chat/completions" in str(caught.value)
 

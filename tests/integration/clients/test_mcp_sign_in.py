@@ -9,23 +9,23 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
-from mcp import Client
-from mcp.client.auth import OAuthClientProvider
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
-from retrieval.documents import ingestion, submission
 from retrieval.models import Collection
+from tests.integration.clients.conftest import add
 from tests.support.databases import create_database, database, url_of
 from tests.support.site import ROOT, WebServer
+
+# Elsewhere where they are used: every process of a run imports this module, and the client takes a second.
+if TYPE_CHECKING:
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import AuthorizationCodeResult
 
 NAME = "mcp_sign_in"
 BACK = "http://127.0.0.1:9/back"
@@ -42,10 +42,7 @@ def site(
     subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True)
     with django_db_blocker.unblock(), database(NAME):
         secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
-        submitted = submission.submit(
-            secret, "plans.md", b"# Plans\n\nThe merger is announced in March.", enqueue=False
-        )
-        ingestion.ingest(submitted.document.pk)
+        add(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
         # As the site hashes it, not the tests.
         User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
     server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", **settings)
@@ -91,6 +88,8 @@ class Person:
             self.led_to = led.headers["Location"]
 
     async def come_back(self) -> AuthorizationCodeResult:
+        from mcp.shared.auth import AuthorizationCodeResult
+
         found = parse_qs(urlsplit(self.led_to).query)
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
@@ -101,12 +100,19 @@ def hidden(page: str) -> dict[str, str]:
 
 
 def provider(site: WebServer, person: Person, kept: Kept) -> OAuthClientProvider:
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import OAuthClientMetadata
+
     metadata = OAuthClientMetadata(client_name="Notebook", redirect_uris=[BACK], token_endpoint_auth_method="none")
     return OAuthClientProvider(f"{site.url}/mcp", metadata, kept, person.open, person.come_back)
 
 
 def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> None:
     person, kept = Person("grant"), Kept()
+
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
 
     async def use() -> Any:
         async with create_mcp_http_client(auth=provider(site, person, kept)) as http:
@@ -149,6 +155,8 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> N
 
 def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None:
     person = Person("cancel")
+
+    from mcp.shared._httpx_utils import create_mcp_http_client
 
     async def use() -> None:
         async with create_mcp_http_client(auth=provider(site, person, Kept())) as http:
