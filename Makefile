@@ -46,10 +46,9 @@ test-busy: $(VENV)/.dev  ## the test suite on a busy machine: four loops beside 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-	DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python manage.py makemigrations --check --dry-run
 
 types: $(VENV)/.dev
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 fetch-model: $(VENV)/.dev $(VENV)/.local-model

@@ -20,6 +20,10 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "a long password"
 BROKEN_ADDRESS = "http://[bad"
+# What the security policy forbids: scripts, styles and handlers within a page.
+INLINE = re.compile(
+    r"""<script(?![^>]*\s(?:src=|type="application/json"))[^>]*>|<[^<>]*\s(?:style|on[a-z]+)=[^<>]*>""", re.I
+)
 
 
 @pytest.fixture
@@ -47,13 +51,13 @@ def values(collection: Collection, ingest: Callable[..., Document], administrato
 
 
 @pytest.mark.parametrize("signed_in", [True, False])
-def test_no_cache_keeps_what_depends_on_who_asks(
+def test_no_cache_keeps_what_depends_on_who_asks_and_no_page_breaks_the_security_policy(
     client: Client, values: dict[str, Any], administrator: User, signed_in: bool
 ) -> None:
     if signed_in:
         client.force_login(administrator)
     client.raise_request_exception = False
-    kept, broken, seen = [], [], 0
+    kept, broken, inline, seen = [], [], [], 0
     for _name, route in addresses():
         address = filled(route, lambda kind, name: values.get(name, uuid.UUID(int=7) if kind == "uuid" else 1))
         if address.endswith("/stream/") or "/pages/" in address:
@@ -64,9 +68,12 @@ def test_no_cache_keeps_what_depends_on_who_asks(
             broken.append((address, response.status_code))
         if "private" not in response.headers.get("Cache-Control", ""):
             kept.append(address)
+        if response.headers.get("Content-Type", "").startswith("text/html") and not response.streaming:
+            inline += [(address, found) for found in INLINE.findall(response.content.decode())]
     assert seen > 100
     assert broken == []
     assert kept == []
+    assert inline == []
 
 
 def test_static_files_stay_cacheable(client: Client) -> None:
