@@ -42,7 +42,7 @@ def innocents(mark: str) -> list[File]:
 
 def zoo(clones: int) -> list[File]:
     """Every species once, and so many more of the one that is smallest for the time it takes."""
-    files = [(f"{name}-{file}", make()) for name, (file, make) in bombs.BOMBS.items()]
+    files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
     return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
 
 

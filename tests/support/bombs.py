@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 # PDF -----------------------------------------------------------------------------------------------------------------
 
@@ -45,12 +46,12 @@ def page(content: bytes, *, box: bytes = b"0 0 612 792", resources: bytes = b"",
 WORDS = b"BT /F1 11 Tf 60 700 Td (The pump hums.) Tj ET\n"
 
 
-def pdf_nested_forms(levels: int = 12, fan_out: int = 10) -> bytes:
+def pdf_nested_forms(levels: int = 12) -> bytes:
     """Form objects that draw the next one ten times each: ten to the twelfth words in 3 kB."""
     objects = page(WORDS + b"/X0 Do", resources=b"/XObject << /X0 10 0 R >>")
     for level in range(levels):
         last = level == levels - 1
-        inner = WORDS if last else b"/X Do " * fan_out
+        inner = WORDS if last else b"/X Do " * 10
         resources = b"/Font << /F1 5 0 R >>" if last else b"/XObject << /X %d 0 R >>" % (11 + level)
         objects[10 + level] = stream(
             inner, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
@@ -58,28 +59,16 @@ def pdf_nested_forms(levels: int = 12, fan_out: int = 10) -> bytes:
     return pdf(objects)
 
 
-def pdf_endless(levels: int = 8, fan_out: int = 10) -> bytes:
+def pdf_endless(levels: int = 8) -> bytes:
     """Form objects as above around a megabyte that draws nothing: years of a processor's time in 30 MiB of memory."""
     objects = page(WORDS + b"/X0 Do", resources=b"/XObject << /X0 10 0 R >>")
     for level in range(levels):
         resources = b"/XObject << /X %d 0 R >>" % (11 + level)
         objects[10 + level] = stream(
-            b"/X Do " * fan_out, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
+            b"/X Do " * 10, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
         )
     nothing = zlib.compress(b"q Q " * 2**18, 9)
     objects[10 + levels] = stream(nothing, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Filter /FlateDecode")
-    return pdf(objects)
-
-
-def pdf_page_tree_cycle() -> bytes:
-    objects = page(WORDS)
-    objects[2] = b"<< /Type /Pages /Kids [2 0 R 3 0 R 2 0 R] /Count 1000000 >>"
-    return pdf(objects)
-
-
-def pdf_many_pages(count: int = 100_000) -> bytes:
-    objects = page(WORDS)
-    objects[2] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b"3 0 R " * count, count)
     return pdf(objects)
 
 
@@ -92,14 +81,7 @@ def pdf_deflate_bomb(megabytes: int = 400) -> bytes:
     return pdf(objects)
 
 
-def pdf_deep_dictionary(depth: int = 200_000) -> bytes:
-    objects = page(WORDS)
-    objects[6] = b"<< /A " * depth + b">>" * depth
-    objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Extra 6 0 R >>"
-    return pdf(objects)
-
-
-def pdf_outline_cycle() -> bytes:
+def pdf_outline_cycle(_size: int = 0) -> bytes:
     objects = page(WORDS)
     objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>"
     objects[6] = b"<< /First 7 0 R /Last 7 0 R /Count 1 >>"
@@ -168,22 +150,18 @@ def docx_list_numbers(count: int = 20_000) -> bytes:
     return docx(items, numbering=levels + numbering)
 
 
-def docx_nested_tables(depth: int = 60, width: int = 2) -> bytes:
+def docx_nested_tables(depth: int) -> bytes:
     body = paragraph()
     for _ in range(depth):
-        body = b"<w:tbl><w:tr><w:tc>%s</w:tc>%s</w:tr></w:tbl>" % (body, b"<w:tc><w:p/></w:tc>" * width)
+        body = b"<w:tbl><w:tr><w:tc>%s</w:tc>%s</w:tr></w:tbl>" % (body, b"<w:tc><w:p/></w:tc>" * 2)
     return docx(body)
 
 
-def docx_entities() -> bytes:
+def docx_entities(_size: int = 0) -> bytes:
     inner = b'<!ENTITY a0 "haha">' + b"".join(
         b'<!ENTITY a%d "%s">' % (level, b"&a%d;" % (level - 1) * 10) for level in range(1, 10)
     )
     return docx(paragraph(b"&a9;"), prolog=b"<!DOCTYPE w:document [%s]>" % inner)
-
-
-def docx_zip_bomb(megabytes: int = 300) -> bytes:
-    return docx(paragraph(), more={"word/media/image.bin": bytes(megabytes << 20)})
 
 
 def docx_overlapping_entries(count: int = 2_000) -> bytes:
@@ -244,7 +222,7 @@ def _inline(place: bytes, words: bytes) -> bytes:
     return b'<c r="%s" t="inlineStr"><is><t>%s</t></is></c>' % (place, words)
 
 
-def xlsx_far_cells() -> bytes:
+def xlsx_far_cells(_size: int = 0) -> bytes:
     """Two cells that are seventeen billion apart."""
     first = b'<row r="1">%s</row>' % _inline(b"A1", b"The pump hums.")
     return xlsx(b"<sheetData>%s<row r='1048576'>%s</row></sheetData>" % (first, _inline(b"XFD1048576", b"far")))
@@ -278,27 +256,10 @@ def odf(kind: bytes, body: bytes, prolog: bytes = b"") -> bytes:
     return zipped({"mimetype": media_type, "content.xml": content + b"</office:document-content>"})
 
 
-def ods_repeated_cells() -> bytes:
+def ods_repeated_cells(_size: int = 0) -> bytes:
     cell = b'<table:table-cell table:number-columns-repeated="16384"><text:p>x</text:p></table:table-cell>'
     row = b'<table:table-row table:number-rows-repeated="1048576">%s</table:table-row>' % cell
     return odf(b"spreadsheet", b'<table:table table:name="S">%s</table:table>' % row)
-
-
-def odt_nested_lists(depth: int = 5_000) -> bytes:
-    inner = b"<text:list><text:list-item>" * depth + b"<text:p>The pump hums.</text:p>"
-    return odf(b"text", inner + b"</text:list-item></text:list>" * depth)
-
-
-def odt_entities() -> bytes:
-    return odf(b"text", b"<text:p>&b;</text:p>", b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>')
-
-
-def rtf_groups(depth: int = 200_000) -> bytes:
-    return b"{\\rtf1 The pump hums. " + b"{" * depth + b"}" * depth + b"}"
-
-
-def rtf_controls(count: int = 300_000) -> bytes:
-    return b"{\\rtf1 The pump hums. " + b"\\b\\i0 a|" * count + b"}"
 
 
 def mail_nested(depth: int = 2_000) -> bytes:
@@ -308,159 +269,136 @@ def mail_nested(depth: int = 2_000) -> bytes:
     return b"Subject: Pump\n" + head + b"Content-Type: text/plain\n\nThe pump hums.\n"
 
 
-def mail_headers(count: int = 100_000) -> bytes:
-    to = b", ".join(b'"(a <%d@b>' % n for n in range(count))
-    return b"Subject: Pump\nTo: " + to + b"\n\nThe pump hums.\n"
-
-
-def mail_parts(count: int = 50_000) -> bytes:
-    part = b'--b\nContent-Disposition: attachment; filename="a.txt"\n\nhums\n'
-    return b'Subject: Pump\nContent-Type: multipart/mixed; boundary="b"\n\n' + part * count + b"--b--\n"
-
-
-def zip_zeros(megabytes: int = 300) -> bytes:
-    return zipped({"a.txt": b"The pump hums.", "b.txt": bytes(megabytes << 20)})
-
-
-def zip_many_files(count: int = 15_000) -> bytes:
-    return zipped({f"{n}.txt": b"hums" for n in range(count)})
-
-
-def zip_overlapping_entries(count: int = 1_500) -> bytes:
-    whole = docx_overlapping_entries(count)
-    return whole.replace(b"word/document.xml", b"worm/document.xml")
-
-
-# HTML ----------------------------------------------------------------------------------------------------------------
-
-
 def html(body: bytes) -> bytes:
     return b"<!doctype html><html><head><title>T</title></head><body><p>The pump hums.</p>%s</body></html>" % body
 
 
-def html_empty_elements(count: int = 100_000) -> bytes:
-    return html(b"<i></i>" * count)
-
-
-def html_deep(depth: int = 100_000) -> bytes:
-    return html(b"<div>" * depth + b"x")
-
-
-def html_attributes(count: int = 300_000) -> bytes:
-    return html(b"<p " + b" ".join(b"a%d=1" % n for n in range(count)) + b">x</p>")
-
-
-def html_unclosed_tags(count: int = 100_000) -> bytes:
-    return html(b"<a href=x<b " * count)
-
-
-def html_tables_in_tables(depth: int = 200) -> bytes:
-    return html(b"<table><tr><td>x" * depth)
-
-
-# Markdown ------------------------------------------------------------------------------------------------------------
-
-
-def markdown_quotes(depth: int = 100_000) -> bytes:
-    return b"# T\n\n" + b">" * depth + b" words\n" * 50
-
-
-def markdown_lines_of_quotes(count: int = 1_000) -> bytes:
-    return b"# T\n\nwords\n" + b"".join(b"> " * n + b"a\n" for n in range(count))
-
-
-def markdown_lists(depth: int = 3_000) -> bytes:
-    return b"# T\n\nwords\n\n" + b"".join(b" " * (2 * n) + b"- a\n" for n in range(depth))
-
-
-def markdown_table(columns: int = 20_000, rows: int = 20) -> bytes:
+def markdown_table(columns: int) -> bytes:
     row = b"| a " * columns + b"|\n"
-    return b"# T\n\nwords\n\n" + row + b"|---" * columns + b"|\n" + row * rows
+    return b"# T\n\nwords\n\n" + row + b"|---" * columns + b"|\n" + row * 20
 
 
-# Tables and JSON -----------------------------------------------------------------------------------------------------
-
-
-def csv_columns(columns: int = 100_000, rows: int = 20) -> bytes:
-    return b",".join(b"c%d" % n for n in range(columns)) + b"\n" + (b"word," * columns + b"\n") * rows
-
-
-def csv_field(megabytes: int = 40) -> bytes:
-    return b'name,text\npump,"' + b"hum " * (megabytes * 250_000) + b'"\n'
-
-
-def json_deep(depth: int = 100_000) -> bytes:
-    return b'{"words": ' + b"[" * depth + b"]" * depth + b"}"
-
-
-def json_lines(count: int = 2_000_000) -> bytes:
-    return b'{"words": "The pump hums"}\n' + b"1\n" * count
-
-
-# Text and source code ------------------------------------------------------------------------------------------------
-
-
-def text_one_line(megabytes: int = 20) -> bytes:
-    return b"pump " * (megabytes * 200_000)
-
-
-def text_one_word(megabytes: int = 5) -> bytes:
-    return b"The pump. " + b"a" * (megabytes * 1_000_000)
-
-
-def text_zeros(megabytes: int = 20) -> bytes:
-    return b"The pump hums. " + bytes(megabytes << 20)
-
-
-def text_utf16_zeros(count: int = 1_000_000) -> bytes:
-    return b"\xff\xfe" + b"a\0\0\xd8" * count
-
-
-def text_full_stops(count: int = 500_000) -> bytes:
-    return b"The pump hums" + b"." * count + b" " * count + b"x"
-
-
-def text_letters_and_hyphens(count: int = 300_000) -> bytes:
-    return b"The pump hums. " + b"a-" * count
-
-
-def rst_adornments(count: int = 100_000) -> bytes:
+def rst_adornments(count: int) -> bytes:
     return b"Title\n=====\n\n" + b"a\n==\n\n" * count + b".. _x:\n" * count
 
 
-def c_methods(count: int = 20_000) -> bytes:
-    return (b"a " * 140 + b"b(\n") * count
+def mail_headers(count: int) -> bytes:
+    to = b", ".join(b'"(a <%d@b>' % n for n in range(count))
+    return b"Subject: Pump\nTo: " + to + b"\n\nThe pump hums.\n"
 
 
-_ZOO: dict[str, tuple[Callable[..., bytes], ...]] = {
-    "bomb.pdf": (
-        pdf_nested_forms, pdf_endless, pdf_page_tree_cycle, pdf_many_pages, pdf_deflate_bomb,
-        pdf_deep_dictionary, pdf_outline_cycle,
+def mail_parts(count: int) -> bytes:
+    part = b'--b\nContent-Disposition: attachment; filename="a.txt"\n\nhums\n'
+    return b'Subject: Pump\nContent-Type: multipart/mixed; boundary="b"\n\n' + part * count + b"--b--\n"
+
+
+# The zoo -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """`make(size)` is a hostile file of this kind; of the size `small` it is as bad, for a suite that is quick."""
+
+    kind: str
+    make: Callable[[int], bytes]
+    size: int = 0
+    small: int = 0
+
+    @property
+    def file_name(self) -> str:
+        return f"bomb.{self.kind}"
+
+    def made(self, *, small: bool = False) -> bytes:
+        return self.make(self.small if small and self.small else self.size)
+
+
+BOMBS = {
+    "pdf_nested_forms": Bomb("pdf", pdf_nested_forms, 12),
+    "pdf_endless": Bomb("pdf", pdf_endless, 8),
+    "pdf_page_tree_cycle": Bomb(
+        "pdf",
+        lambda n: pdf(page(WORDS) | {2: b"<< /Type /Pages /Kids [2 0 R 3 0 R 2 0 R] /Count %d >>" % n}),
+        1_000_000,
     ),
-    "bomb.docx": (
-        docx_empty_paragraphs, docx_list_numbers, docx_nested_tables, docx_entities, docx_zip_bomb,
-        docx_overlapping_entries, zip_huge_directory,
+    "pdf_many_pages": Bomb(
+        "pdf",
+        lambda n: pdf(page(WORDS) | {2: b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b"3 0 R " * n, n)}),
+        100_000,
     ),
-    "bomb.xlsx": (xlsx_far_cells, xlsx_merged_areas, xlsx_many_cells),
-    "bomb.ods": (ods_repeated_cells,),
-    "bomb.odt": (odt_nested_lists, odt_entities),
-    "bomb.rtf": (rtf_groups, rtf_controls),
-    "bomb.eml": (mail_nested, mail_headers, mail_parts),
-    "bomb.zip": (zip_zeros, zip_many_files, zip_overlapping_entries),
-    "bomb.html": (
-        html_empty_elements, html_deep, html_attributes, html_unclosed_tags, html_tables_in_tables,
+    "pdf_deflate_bomb": Bomb("pdf", pdf_deflate_bomb, 400, 40),
+    "pdf_deep_dictionary": Bomb(
+        "pdf",
+        lambda n: pdf(
+            page(WORDS) | {1: b"<< /Type /Catalog /Pages 2 0 R /Extra 6 0 R >>", 6: b"<< /A " * n + b">>" * n}
+        ),
+        200_000,
     ),
-    "bomb.md": (
-        markdown_quotes, markdown_lines_of_quotes, markdown_lists, markdown_table,
+    "pdf_outline_cycle": Bomb("pdf", pdf_outline_cycle),
+    "docx_empty_paragraphs": Bomb("docx", docx_empty_paragraphs, 300_000, 30_000),
+    "docx_list_numbers": Bomb("docx", docx_list_numbers, 20_000, 2_000),
+    "docx_nested_tables": Bomb("docx", docx_nested_tables, 60),
+    "docx_entities": Bomb("docx", docx_entities),
+    "docx_zip_bomb": Bomb("docx", lambda n: docx(paragraph(), more={"word/media/image.bin": bytes(n << 20)}), 300, 50),
+    "docx_overlapping_entries": Bomb("docx", docx_overlapping_entries, 2_000),
+    "zip_huge_directory": Bomb("docx", zip_huge_directory, 300_000, 30_000),
+    "xlsx_far_cells": Bomb("xlsx", xlsx_far_cells),
+    "xlsx_merged_areas": Bomb("xlsx", xlsx_merged_areas, 100_000, 300),
+    "xlsx_many_cells": Bomb("xlsx", xlsx_many_cells, 60_000, 2_000),
+    "ods_repeated_cells": Bomb("ods", ods_repeated_cells),
+    "odt_nested_lists": Bomb(
+        "odt",
+        lambda n: odf(
+            b"text",
+            b"<text:list><text:list-item>" * n
+            + b"<text:p>The pump hums.</text:p>"
+            + b"</text:list-item></text:list>" * n,
+        ),
+        5_000,
     ),
-    "bomb.csv": (csv_columns, csv_field),
-    "bomb.json": (json_deep,),
-    "bomb.jsonl": (json_lines,),
-    "bomb.txt": (
-        text_one_line, text_one_word, text_zeros, text_utf16_zeros, text_full_stops, text_letters_and_hyphens,
+    "odt_entities": Bomb(
+        "odt",
+        lambda _: odf(b"text", b"<text:p>&b;</text:p>", b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'),
     ),
-    "bomb.rst": (rst_adornments,),
-    "bomb.c": (c_methods,),
-}  # fmt: skip
-BOMBS = {function.__name__: (name, function) for name, functions in _ZOO.items() for function in functions}
-"""A name for the file and the function that makes it, by what the file is."""
+    "rtf_groups": Bomb("rtf", lambda n: b"{\\rtf1 The pump hums. " + b"{" * n + b"}" * n + b"}", 200_000, 50_000),
+    "rtf_controls": Bomb("rtf", lambda n: b"{\\rtf1 The pump hums. " + b"\\b\\i0 a|" * n + b"}", 300_000, 50_000),
+    "mail_nested": Bomb("eml", mail_nested, 2_000, 1_000),
+    "mail_headers": Bomb("eml", mail_headers, 100_000, 20_000),
+    "mail_parts": Bomb("eml", mail_parts, 50_000, 1_000),
+    "zip_zeros": Bomb("zip", lambda n: zipped({"a.txt": b"The pump hums.", "b.txt": bytes(n << 20)}), 300, 50),
+    "zip_many_files": Bomb("zip", lambda n: zipped({f"{each}.txt": b"hums" for each in range(n)}), 15_000, 3_000),
+    "zip_overlapping_entries": Bomb(
+        "zip", lambda n: docx_overlapping_entries(n).replace(b"word/document.xml", b"worm/document.xml"), 1_500
+    ),
+    "html_empty_elements": Bomb("html", lambda n: html(b"<i></i>" * n), 100_000, 20_000),
+    "html_deep": Bomb("html", lambda n: html(b"<div>" * n + b"x"), 100_000),
+    "html_attributes": Bomb(
+        "html", lambda n: html(b"<p " + b" ".join(b"a%d=1" % each for each in range(n)) + b">x</p>"), 300_000, 100_000
+    ),
+    "html_unclosed_tags": Bomb("html", lambda n: html(b"<a href=x<b " * n), 100_000),
+    "html_tables_in_tables": Bomb("html", lambda n: html(b"<table><tr><td>x" * n), 200),
+    "markdown_quotes": Bomb("md", lambda n: b"# T\n\n" + b">" * n + b" words\n" * 50, 100_000),
+    "markdown_lines_of_quotes": Bomb(
+        "md", lambda n: b"# T\n\nwords\n" + b"".join(b"> " * each + b"a\n" for each in range(n)), 1_000, 400
+    ),
+    "markdown_lists": Bomb(
+        "md", lambda n: b"# T\n\nwords\n\n" + b"".join(b" " * (2 * each) + b"- a\n" for each in range(n)), 3_000, 600
+    ),
+    "markdown_table": Bomb("md", markdown_table, 20_000, 2_000),
+    "csv_columns": Bomb(
+        "csv",
+        lambda n: b",".join(b"c%d" % each for each in range(n)) + b"\n" + (b"word," * n + b"\n") * 20,
+        100_000,
+        20_000,
+    ),
+    "csv_field": Bomb("csv", lambda n: b'name,text\npump,"' + b"hum " * (n * 250_000) + b'"\n', 40, 12),
+    "json_deep": Bomb("json", lambda n: b'{"words": ' + b"[" * n + b"]" * n + b"}", 100_000),
+    "json_lines": Bomb("jsonl", lambda n: b'{"words": "The pump hums"}\n' + b"1\n" * n, 2_000_000, 60_000),
+    "text_one_line": Bomb("txt", lambda n: b"pump " * (n * 200_000), 20, 1),
+    "text_one_word": Bomb("txt", lambda n: b"The pump. " + b"a" * (n * 1_000_000), 5, 1),
+    "text_zeros": Bomb("txt", lambda n: b"The pump hums. " + bytes(n << 20), 20, 4),
+    "text_utf16_zeros": Bomb("txt", lambda n: b"\xff\xfe" + b"a\0\0\xd8" * n, 1_000_000, 200_000),
+    "text_full_stops": Bomb("txt", lambda n: b"The pump hums" + b"." * n + b" " * n + b"x", 500_000, 100_000),
+    "text_letters_and_hyphens": Bomb("txt", lambda n: b"The pump hums. " + b"a-" * n, 300_000),
+    "rst_adornments": Bomb("rst", rst_adornments, 100_000, 4_000),
+    "c_methods": Bomb("c", lambda n: (b"a " * 140 + b"b(\n") * n, 20_000, 1_000),
+}
