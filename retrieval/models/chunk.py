@@ -183,7 +183,7 @@ class Table(models.Model):
     """A table of a document's text, of which questions are computed. Only ``retrieval.tables.stored_tables`` writes
     them.
 
-    ``columns`` holds [name, kind, unit] of each column, ``terms`` the stems of its caption and of its columns' names.
+    ``columns`` holds [name, kind, unit] of each column.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="tables")
@@ -193,6 +193,7 @@ class Table(models.Model):
     caption = models.TextField()
     columns = models.JSONField()
     row_count = models.PositiveIntegerField()
+    # Empty, and not read: the release before this one reads it, the next one has it no more.
     terms = ArrayField(models.TextField())
 
     class Meta:

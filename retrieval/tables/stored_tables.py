@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
@@ -16,7 +14,7 @@ from django.db.models.functions import Greatest, Least
 from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.recent import Recent
 from retrieval.models import Document, DocumentText, Table
-from retrieval.rights import document_condition, restrict
+from retrieval.rights import restrict
 from retrieval.tables.known_tables import KnownRow, KnownTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, QuestionToken, singular, terms_of, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
@@ -37,7 +35,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
             caption=table.caption,
             columns=[[column.name, column.kind, column.unit] for column in table.columns],
             row_count=len(table.rows),
-            terms=list(table.terms),
+            terms=[],
         )
         for ordinal, table in enumerate(tables)
     )
@@ -62,7 +60,7 @@ def copy_tables(counterparts: Mapping[int, int]) -> None:
         cursor.execute(
             """
             INSERT INTO retrieval_table (document_id, ordinal, start, "end", caption, columns, row_count, terms)
-            SELECT pair.own, ordinal, start, "end", caption, columns, row_count, terms
+            SELECT pair.own, ordinal, start, "end", caption, columns, row_count, '{}'
             FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
             JOIN retrieval_table AS copied ON copied.document_id = pair.other
             """,
@@ -83,7 +81,7 @@ def copy_tables(counterparts: Mapping[int, int]) -> None:
 
 MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
-_MOST_BY_WORDS = 4
+_DOCUMENTS = 3
 _LONGEST_SPAN = 8
 # Of longer tables only the rows that the question names are read to understand it, by their labels; what is computed
 # over all rows reads them in pages.
@@ -93,32 +91,27 @@ _ROWS_OF_PAGE = 2_000
 # Of the tables asked last, those of at most so many rows; the largest takes about one MiB, most some ten KiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A table that may be meant: ``rows`` of it hold a label, and ``held`` of the wanted words name it. ``edition`` is
-    another one whenever its row was written anew."""
-
-    pk: int
-    document_id: int
-    ordinal: int
-    start: int
-    end: int
-    edition: str
-    rows: int
-    held: int
-    by_rows: int
-    by_words: int
+# By id and edition, which is another one whenever the table's row was written anew.
+_kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
 def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
-    """The tables of the hits' documents, and those whose cells, caption or columns the question names."""
-    tokens = tokenize(question)
-    labels = _labels_in(tokens)
-    seen = _load_seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
-    chosen = {table.pk: table for table in [*_of_hits(seen, hits), *_named(seen)]}
-    return _load_known(list(chosen.values())[:MOST_TABLES], labels)
+    """The tables that hold a hit, in the order of the hits, then the others of the first hits' documents."""
+    near = _visible(filters).filter(document__in={hit.document_id for hit in hits})
+    tables = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", ())))
+    holding = [
+        table
+        for hit in hits
+        for table in tables
+        if table.document_id == hit.document_id and table.start < hit.end and hit.start < table.end
+    ]
+    beside = [
+        table
+        for hit in hits[:_DOCUMENTS]
+        for table in [table for table in tables if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
+    ]
+    labels = _labels_in(tokenize(question))
+    return [_know(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]]
 
 
 def load_table_of(passage: Passage, question: str) -> KnownTable | None:
@@ -126,10 +119,7 @@ def load_table_of(passage: Passage, question: str) -> KnownTable | None:
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
-    if found is None:
-        return None
-    labels = _labels_in(tokenize(question))
-    return _kept.get((found.pk, found.edition)) or _know(found, labels)
+    return None if found is None else _know(found, found.edition, _labels_in(tokenize(question)))
 
 
 def name_tables(
@@ -137,7 +127,7 @@ def name_tables(
 ) -> list[tuple[str, list[str]]]:
     """Captions and columns of at most so many tables of the passages' documents: those that a passage is from, and
     those of which the question names a column or the caption; empty when the search may see none."""
-    asked = set(_wanted_words(tokenize(question)))
+    asked = _wanted_words(question)
     tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
     named = []
     for table in tables.order_by("document", "ordinal"):
@@ -155,65 +145,12 @@ def _visible(filters: SearchFilters) -> QuerySet[Table]:
     return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
-# Visible tables of the hits' documents, with the most rows that hold a label, or with the most of the words.
-_CANDIDATES = """
-WITH named AS (
-    SELECT table_id, count(*) AS rows FROM retrieval_tablerow WHERE labels && %s::text[] GROUP BY table_id
-), meant AS (
-    SELECT id FROM retrieval_table WHERE document_id = ANY(%s::bigint[])
-    UNION SELECT id FROM retrieval_table WHERE terms && %s::text[]
-    UNION SELECT table_id FROM named
-), seen AS (
-    SELECT id, document_id, ordinal, start, "end", retrieval_table.xmin::text AS edition, coalesce(rows, 0) AS rows,
-        (SELECT count(DISTINCT term) FROM unnest(terms) AS term WHERE term = ANY(%s::text[])) AS held
-    FROM retrieval_table JOIN meant USING (id) LEFT JOIN named ON table_id = id
-    WHERE document_id IN (SELECT id FROM retrieval_document WHERE collection_id = ANY(%s::bigint[])){passing}
-), ranked AS (
-    SELECT *, row_number() OVER (ORDER BY rows DESC, id) AS by_rows,
-        row_number() OVER (ORDER BY held DESC, id) AS by_words
-    FROM seen
-)
-SELECT * FROM ranked WHERE document_id = ANY(%s::bigint[]) OR (rows > 0 AND by_rows <= {most})
-    OR (held > 0 AND by_words <= {most}) ORDER BY document_id, ordinal
-"""
-
-
-def _load_seen(filters: SearchFilters, documents: set[int], labels: Sequence[str], words: Sequence[str]) -> list[_Seen]:
-    """In the order of documents and their texts."""
-    try:
-        passing, values = document_condition(filters)
-    except EmptyResultSet:
-        return []
-    near, collections = sorted(documents), list(filters.collections)
-    rows = fetch(
-        _CANDIDATES.format(passing=passing, most=_MOST_BY_WORDS),
-        [list(labels), near, list(words), list(words), collections, *values, near],
-    )
-    return [_Seen(*row) for row in rows]
-
-
-def _of_hits(seen: Sequence[_Seen], hits: Sequence[Passage]) -> Iterable[_Seen]:
-    """The tables that hold a hit first, in the order of the hits, then the others of the first documents."""
-    for hit in hits:
-        for table in seen:
-            if table.document_id == hit.document_id and table.start < hit.end and hit.start < table.end:
-                yield table
-    for hit in hits[:3]:
-        yield from [table for table in seen if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
-
-
-def _named(seen: Sequence[_Seen]) -> Iterable[_Seen]:
-    """The tables of which most of the question's words are a cell, then those whose caption or columns hold most."""
-    yield from (table for table in seen if table.rows and table.by_rows <= _MOST_BY_WORDS)
-    yield from (table for table in seen if table.held and table.by_words <= _MOST_BY_WORDS)
-
-
-def _wanted_words(tokens: Sequence[QuestionToken]) -> list[str]:
-    wanted = {token.norm for token in tokens if token.norm not in GRAMMAR_WORDS}
+def _wanted_words(question: str) -> set[str]:
+    wanted = {token.norm for token in tokenize(question)} - GRAMMAR_WORDS
     for concept in CONCEPTS:
         if wanted & (concept.degrees | concept.most | concept.least):
             wanted |= concept.columns
-    return sorted({singular(word) for word in wanted})
+    return set(map(singular, wanted))
 
 
 def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
@@ -228,31 +165,22 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
-def _load_known(seen: Sequence[_Seen], labels: Sequence[str]) -> list[KnownTable]:
-    """The tables with what a question may name in them, from memory when they were asked a short while ago."""
-    found = {table.pk: known for table in seen if (known := _kept.get((table.pk, table.edition))) is not None}
-    missing = {table.pk: table.edition for table in seen if table.pk not in found}
-    if missing:
-        for row in Table.objects.filter(pk__in=missing):
-            known = found[row.pk] = _know(row, labels)
-            if row.row_count <= _MOST_ROWS_KEPT:
-                _kept.put((row.pk, missing[row.pk]), known)
-    # One that was deleted meanwhile is left out.
-    return [found[table.pk] for table in seen if table.pk in found]
-
-
-_kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
-
-
-def _know(table: Table, labels: Sequence[str]) -> KnownTable:
+def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
+    """The table with what a question may name in it, from memory when it was asked a short while ago."""
+    known = _kept.get((table.pk, edition))
+    if known is not None:
+        return known
     columns = tuple(Column(*column) for column in table.columns)
-    if table.row_count <= _MOST_ROWS_READ:
-        rows = tuple(_read_rows(table, columns))
-        return KnownTable(table.pk, table.caption, columns, table.row_count, lambda _columns: rows, rows)
-    chosen = "(ordinal < 100 OR labels && %s::text[])"
-    named = tuple(_read_rows(table, columns, None, chosen, [list(labels)], _MOST_ROWS_NAMED))
-    read_rows = functools.partial(_read_long, table, columns)
-    return KnownTable(table.pk, table.caption, columns, table.row_count, read_rows, named, is_long=True)
+    if table.row_count > _MOST_ROWS_READ:
+        chosen = "(ordinal < 100 OR labels && %s::text[])"
+        named = tuple(_read_rows(table, columns, None, chosen, [list(labels)], _MOST_ROWS_NAMED))
+        read_rows = functools.partial(_read_long, table, columns)
+        return KnownTable(table.pk, table.caption, columns, table.row_count, read_rows, named, is_long=True)
+    rows = tuple(_read_rows(table, columns))
+    known = KnownTable(table.pk, table.caption, columns, table.row_count, lambda _columns: rows, rows)
+    if table.row_count <= _MOST_ROWS_KEPT:
+        _kept.put((table.pk, edition), known)
+    return known
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.lexicon import squeeze, terms_of, words_of_name
+from retrieval.tables.lexicon import squeeze, words_of_name
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import (
     ExtractedText,
@@ -232,14 +232,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """``terms`` are the words by which a question may name it: of its caption and of its columns."""
-
     start: int
     end: int
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    terms: tuple[str, ...]
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
@@ -354,8 +351,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
         )
         for number, row in enumerate(grid.rows)
     )
-    terms = terms_of(caption, (column.name for column in columns))
-    return ReadTable(grid.start, grid.end, caption, columns, rows, tuple(terms))
+    return ReadTable(grid.start, grid.end, caption, columns, rows)
 
 
 def _labels(cells: Iterator[str]) -> tuple[str, ...]:

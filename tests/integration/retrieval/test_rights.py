@@ -12,11 +12,12 @@ from django.db import IntegrityError, connection, transaction
 from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import index_name
-from retrieval.models import Collection, CollectionGrant, Document, Visibility
+from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
 from retrieval.rights import everything, filters_for, narrowing_key
 from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import count_matches
+from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.tables.stored_tables import find_candidates
@@ -171,8 +172,9 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library: Coll
 
 def test_tables_of_hidden_documents_are_no_candidates(library: Collection, member: User) -> None:
     question = "Which code has the cellar?"
-    assert find_candidates(question, filters_for(member), [])
-    assert not find_candidates(question, filters_for(AnonymousUser()), [])
+    hits = list(load_passages(Chunk.objects.values_list("pk", flat=True)).values())
+    assert find_candidates(question, filters_for(member), hits)
+    assert not find_candidates(question, filters_for(AnonymousUser()), hits)
 
 
 def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library: Collection, member: User) -> None:

@@ -47,8 +47,10 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 def ask(question: str, *collections: Collection, hits: Sequence[Passage] = ()) -> TableResult | None:
+    """As of a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
-    return answer_from_tables(question, filters, hits, "en")
+    found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
+    return answer_from_tables(question, filters, hits or list(found.values()), "en")
 
 
 def texts(result: TableResult | None) -> list[list[str]]:
