@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 
+from retrieval.index.term_statistics import lexemes_of
 from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
@@ -63,29 +62,16 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     configuration_of = dict(
         Chunk.objects.filter(pk__in=wanted).values_list("pk", "collection__text_search_configuration")
     )
-    words: dict[str, set[str]] = defaultdict(set)
-    for pk, configuration in configuration_of.items():
-        words[configuration].update(_WORD.findall(texts[pk]))
-    lexemes = {configuration: _lexemes(sorted(found), configuration) for configuration, found in words.items()}
+    words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
+    lexemes = lexemes_of(sorted(words), sorted(set(configuration_of.values())))
     return {
         pk: tuple(
             match.span()
             for match in _WORD.finditer(texts[pk])
-            if not wanted[pk].isdisjoint(lexemes[configuration][match.group()])
+            if not wanted[pk].isdisjoint(lexemes[configuration, expand_identifiers(match.group())])
         )
         for pk, configuration in configuration_of.items()
     }
-
-
-def _lexemes(words: Sequence[str], configuration: str) -> dict[str, list[str]]:
-    """What each word comes down to in one text-search configuration; nothing for a stop word."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT word, tsvector_to_array(to_tsvector(%s::regconfig, spelt)) "
-            "FROM unnest(%s::text[], %s::text[]) AS each(word, spelt)",
-            [configuration, list(words), [expand_identifiers(word) for word in words]],
-        )
-        return dict(cursor.fetchall())
 
 
 # A `sparsevec` as PostgreSQL sends it: width, number of terms and an unused word, then places from 0, then weights.
@@ -101,90 +87,35 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What passages of a query's collections hold of it: its ``lexemes``, the most telling first, and the ``weights``
-    of each in each of the passages ``ids``, shape (passages, lexemes)."""
+    """What passages of a query's collections hold of it: the ``weights`` of each of its lexemes, the most telling
+    first, in each of the passages ``ids``, shape (passages,)."""
 
     ids: list[int]
-    lexemes: list[str]
-    weights: Vectors
-
-
-def bm25(queries: Sequence[LexicalQuery], read: Sequence[Held], stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-    """The scores of the passages, matching or not; 0 for one that shares nothing. As the database computes them.
-
-    ``read`` is what they hold of each query.
-    """
-    scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
-    for query, each in zip(queries, read, strict=True):
-        ids, lexemes, held = each.ids, each.lexemes, each.weights
-        if not ids:
-            continue
-        place = {lexeme: number for number, lexeme in enumerate(lexemes)}
-        total = np.zeros(len(ids), np.float64)
-        for lexeme, weight in query.idf.items():
-            total += weight * held[:, place[lexeme]]
-        for expansions in query.expansions.values():
-            total += np.max([near.weight * held[:, place[near.lexeme]] for near in expansions], axis=0)
-        scores.update(zip(ids, total.tolist(), strict=True))
-    return scores
-
-
-def word_shares(queries: Sequence[LexicalQuery], read: Sequence[Held]) -> dict[int, float]:
-    """The share of the question's words that each passage holds, from 0 to 1, each counting by its inverse document
-    frequency: words that the documents lack count most, and what stands in for one counts by its weight."""
-    shares: dict[int, float] = {}
-    for query, each in zip(queries, read, strict=True):
-        place = {lexeme: number for number, lexeme in enumerate(each.lexemes)}
-        total = query.unknown * query.unknown_weight
-        held = np.zeros(len(each.ids), np.float64)
-        for lexeme, weight in query.idf.items():
-            total += weight
-            held += weight * (each.weights[:, place[lexeme]] > 0)
-        for expansions in query.expansions.values():
-            total += query.unknown_weight
-            held += np.max([near.weight * (each.weights[:, place[near.lexeme]] > 0) for near in expansions], axis=0)
-        if total:
-            shares.update(zip(each.ids, np.minimum(1.0, held / total).tolist(), strict=True))
-    return shares
-
-
-def matched_lexemes(read: Sequence[Held]) -> dict[int, tuple[str, ...]]:
-    """The question's lexemes in each passage, expansions included, the most telling first."""
-    return {
-        pk: tuple(each.lexemes[place] for place in np.flatnonzero(weights > 0))
-        for each in read
-        for pk, weights in zip(each.ids, each.weights, strict=True)
-    }
+    weights: dict[str, Vectors]
 
 
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
     """Of the passages whose term weights were read."""
-    worth = query.worth
-    lexemes = sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme))
-    ids = [
-        pk
+    sent = {
+        pk: chunk.term_weights
         for pk, chunk in stored.items()
         if chunk.term_weights is not None and chunk.collection_id in query.collections
-    ]
-    held = np.zeros((len(ids), len(lexemes)), np.float32)
-    if not ids or not lexemes:
-        return Held(ids, lexemes, held)
-    sent = [stored[pk].term_weights or b"" for pk in ids]
-    lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent]
-    places = np.concatenate(
-        [np.frombuffer(each, ">i4", length, _HEADER_BYTES) for each, length in zip(sent, lengths, strict=True)]
-    )
+    }
+    if not sent:
+        return Held([], {})
+    lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent.values()]
+    entries = list(zip(sent.values(), lengths, strict=True))
+    places = np.concatenate([np.frombuffer(each, ">i4", length, _HEADER_BYTES) for each, length in entries])
     weights = np.concatenate(
-        [
-            np.frombuffer(each, ">f4", length, _HEADER_BYTES + 4 * length)
-            for each, length in zip(sent, lengths, strict=True)
-        ]
+        [np.frombuffer(each, ">f4", length, _HEADER_BYTES + 4 * length) for each, length in entries]
     )
-    rows = np.repeat(np.arange(len(ids)), lengths)
-    for column, lexeme in enumerate(lexemes):
+    rows = np.repeat(np.arange(len(sent)), lengths)
+    held, worth = {}, query.worth
+    for lexeme in sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme)):
         found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
-        held[rows[found], column] = weights[found]
-    return Held(ids, lexemes, held)
+        held[lexeme] = np.zeros(len(sent), np.float32)
+        held[lexeme][rows[found]] = weights[found]
+    return Held(list(sent), held)
 
 
 class Bm25Ranker(Ranker):
@@ -196,7 +127,7 @@ class Bm25Ranker(Ranker):
         self._question = question
         self._filters = filters
         self._plan = plan
-        self._last_read: tuple[Mapping[int, StoredChunk], list[Held]] | None = None
+        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
         """The best ``depth`` passages by BM25, with what was probably meant by words that the documents lack.
@@ -213,21 +144,47 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """As :class:`Ranker`; 0 for a passage that shares nothing with the question."""
-        return bm25(self._queries, self._read(stored), stored)
-
-    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """As :class:`Ranker`."""
-        return matched_lexemes(self._read(stored))
+        """As :class:`Ranker`, as the database computes it; 0 for a passage that shares nothing with the question."""
+        scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
+        for query, held in self._read(stored):
+            total = np.zeros(len(held.ids), np.float64)
+            for lexeme, weight in query.idf.items():
+                total += weight * held.weights[lexeme]
+            for expansions in query.expansions.values():
+                total += np.max([near.weight * held.weights[near.lexeme] for near in expansions], axis=0)
+            scores.update(zip(held.ids, total.tolist(), strict=True))
+        return scores
 
     def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """As :class:`Ranker`."""
-        return word_shares(self._queries, self._read(stored))
+        """As :class:`Ranker`, by inverse document frequency: words that the documents lack count most, and what stands
+        in for one counts by its weight."""
+        shares: dict[int, float] = {}
+        for query, held in self._read(stored):
+            total = query.unknown * query.unknown_weight
+            found = np.zeros(len(held.ids), np.float64)
+            for lexeme, weight in query.idf.items():
+                total += weight
+                found += weight * (held.weights[lexeme] > 0)
+            for expansions in query.expansions.values():
+                total += query.unknown_weight
+                found += np.max([near.weight * (held.weights[near.lexeme] > 0) for near in expansions], axis=0)
+            if total:
+                shares.update(zip(held.ids, np.minimum(1.0, found / total).tolist(), strict=True))
+        return shares
 
-    def _read(self, stored: Mapping[int, StoredChunk]) -> list[Held]:
+    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+        """As :class:`Ranker`, expansions included."""
+        return {
+            pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
+            for _, held in self._read(stored)
+            for place, pk in enumerate(held.ids)
+        }
+
+    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
         """Kept for the second who asks: scores and terms are told of the same passages."""
         if self._last_read is None or self._last_read[0] is not stored:
-            self._last_read = stored, [read_held(query, stored) for query in self._queries]
+            read = [(query, read_held(query, stored)) for query in self._queries]
+            self._last_read = stored, [(query, held) for query, held in read if held.ids]
         return self._last_read[1]
 
     @cached_property
