@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import F, QuerySet
@@ -98,7 +99,7 @@ _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
     """The tables that hold a hit, in the order of the hits, then the others of the first hits' documents."""
     near = _visible(filters).filter(document__in={hit.document_id for hit in hits})
-    tables = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", ())))
+    tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
         table
         for hit in hits

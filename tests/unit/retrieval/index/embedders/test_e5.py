@@ -148,14 +148,6 @@ def test_other_weights_are_refused(tmp_path: Path, damage: str) -> None:
     assert not list(tmp_path.glob("cache/*.onnx"))
 
 
-@pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" + bytes(1000), b"E5S1" + bytes(200)])
-def test_files_of_another_form_are_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "weights.bin"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"encoder in 4 bits|empty file"):
-        FourBitFile(path)
-
-
 def test_damaged_pieces_in_the_cache_are_written_again(tmp_path: Path, embedder: MultilingualE5) -> None:
     expected = embedder.embed_query("hello")
     for path in (embedder.graph_path, embedder.pieces_path):

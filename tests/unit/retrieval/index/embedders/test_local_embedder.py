@@ -78,7 +78,7 @@ def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path: Pa
     folder = tmp_path / "minilm"
     folder.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (folder / name).symlink_to(built_in._folder() / name)
+        (folder / name).symlink_to(built_in._read.folder / name)
     made = embedder(folder)
     assert made.name.startswith("minilm/int8/")
     np.testing.assert_allclose(made.embed_documents(TEXTS[:2]), built_in.embed_documents(TEXTS[:2]), atol=1e-6)
