@@ -10,7 +10,7 @@ import pytest
 from retrieval.models import Collection, Document
 from retrieval.rights import everything
 from retrieval.search.pipeline import find_codes, search
-from retrieval.types import SearchMethod, Turn
+from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,12 +49,6 @@ def test_passages_of_a_collection_that_the_question_names_come_first(
 @pytest.mark.parametrize("question", ["How many days of holiday?", "globexes and pumps of acmes"])
 def test_parts_of_words_and_of_names_name_no_collection(handbooks: dict[str, Document], question: str) -> None:
     assert search(question, everything()).trace.named_collections == ()
-
-
-def test_a_method_asked_for_is_searched_as_published(handbooks: dict[str, Document]) -> None:
-    result = search("Holidays at Globex", everything(), method=SearchMethod.RRF)
-    assert result.trace.named_collections == ()
-    assert not any(hit.candidate.boosts for hit in result.hits)
 
 
 def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks: dict[str, Document]) -> None:

@@ -204,13 +204,8 @@ def test_settings_can_be_searched_with_before_they_are_saved(library: Collection
     assert (result.trace.profile, result.trace.search_method) == ("trial", "lexical")
 
 
-@pytest.mark.parametrize("method", [None, *SearchMethod])
 def test_with_the_switch_off_only_vectors_rank(
-    library: Collection,
-    profile: SearchProfile,
-    method: SearchMethod | None,
-    settings: object,
-    monkeypatch: pytest.MonkeyPatch,
+    library: Collection, profile: SearchProfile, settings: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_arguments: object) -> object:
         raise AssertionError("The lexical retriever ran.")
@@ -219,17 +214,17 @@ def test_with_the_switch_off_only_vectors_rank(
     profiles.publish(profiles.add_version(profile, strict))
     settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
     monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, never)
-    result = ask(method=method, reranker="gone")
-    assert result.trace.search_method == "vector"
-    assert result.trace.search_method == SearchMethod.VECTOR
-    assert result.trace.degraded == ()
-    assert {retriever.retriever: retriever.status for retriever in result.trace.retrievers} == {
-        Retriever.LEXICAL: StageStatus.OFF,
-        Retriever.VECTOR: StageStatus.OK,
-    }
-    assert result.trace.rerank is None
-    # A threshold for BM25 scores would have dropped every cosine.
-    assert len(result.hits) == 3
+    for method in (None, *SearchMethod):
+        result = ask(method=method, reranker="gone")
+        assert result.trace.search_method == "vector"
+        assert result.trace.degraded == ()
+        assert {retriever.retriever: retriever.status for retriever in result.trace.retrievers} == {
+            Retriever.LEXICAL: StageStatus.OFF,
+            Retriever.VECTOR: StageStatus.OK,
+        }
+        assert result.trace.rerank is None
+        # A threshold for BM25 scores would have dropped every cosine.
+        assert len(result.hits) == 3
 
 
 def test_with_the_switch_off_a_threshold_for_cosines_holds(library: Collection, settings: object) -> None:

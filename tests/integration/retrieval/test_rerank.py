@@ -166,7 +166,6 @@ def test_the_threshold_is_for_the_score_after_reranking(
         ("", StageStatus.FAILED, "RERANKERS has no 'tested': it has none."),
     ],
 )
-@pytest.mark.parametrize("weight", [None, 0.5])
 def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     library: Collection,
     settings: LazySettings,
@@ -175,7 +174,6 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     backend: str,
     status: StageStatus,
     error: str,
-    weight: float | None,
 ) -> None:
     if backend:
         configure(settings, "tested", f"{__name__}.{backend}")
@@ -186,7 +184,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     before = RERANK_FAILURES.labels(reranker="tested")._value.get()
     Hanging.released.clear()
     with caplog.at_level(logging.WARNING):
-        result = reranked(rerank_weight=weight, rerank_timeout_seconds=0.2)
+        result = reranked(rerank_timeout_seconds=0.2)
     Hanging.released.set()
     assert [(hit.passage.chunk_id, hit.score) for hit in result.hits] == [
         (hit.passage.chunk_id, hit.score) for hit in fused.hits

@@ -96,11 +96,6 @@ def test_where_fused_scores_are_equal_the_judgement_counts_as_it_stands() -> Non
     assert [(chunk.chunk_id, chunk.score) for chunk in reranked] == [(2, 2.5), (1, 1.5)]
 
 
-def test_nothing_in_nothing_out() -> None:
-    assert rerank([], plan(), {}) == rerank([], plan(weight=None), {1: 1.0}) == []
-    assert boost([], [MetadataBoost("a", "b", 1.0)], {}) == []
-
-
 def test_a_boost_is_worth_its_weight_in_spreads() -> None:
     boosts = [MetadataBoost("kind", "manual", 3.0), MetadataBoost("year", 2020, -1.0)]
     metadata = {1: {"kind": "letter", "year": 2020}, 2: {"kind": ["sheet", "manual"]}}
@@ -189,17 +184,6 @@ def test_every_candidate_comes_out_once_the_dropped_last(case: Case, depth: int,
     assert reranked[: len(staying)] == staying
     seen = {pk for pk in ids(fused(scores))[:depth] if pk in judged}
     assert set(ids(staying)) == (seen if weight is None else scores.keys())
-
-
-@given(cases, depths, weights)
-def test_what_was_not_judged_never_passes_what_stood_before_it(case: Case, depth: int, weight: float) -> None:
-    scores, judged = case
-    before = ids(fused(scores))
-    seen = {pk for pk in before[:depth] if pk in judged}
-    after = ids(rerank(fused(scores), plan(depth, weight), judged))
-    for place, unseen in enumerate(before):
-        if unseen not in seen:
-            assert set(before[:place]) <= set(after[: after.index(unseen)])
 
 
 @given(cases, depths, weights)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from retrieval.search.spelling import NearWord, correct, is_certain_slip, small_word_meant, suggest
+from retrieval.search.spelling import NearWord, correct, is_certain_slip, suggest
 from retrieval.search.vocabulary import edit_distances
 
 WORDS = {
@@ -138,10 +138,3 @@ def test_what_is_near_is_offered(question: str, offered: tuple[str, ...]) -> Non
 def test_slips(typed: str, meant: str, certain: bool, certain_in_doubt: bool) -> None:
     assert is_certain_slip(typed, meant, is_no_word=True) == certain
     assert is_certain_slip(typed, meant, is_no_word=False) == certain_in_doubt
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("teh", "the"), ("hwo", "how"), ("waht", "what"), ("the", ""), ("pump", ""), ("nad", "and")]
-)
-def test_small_words(typed: str, meant: str) -> None:
-    assert small_word_meant(typed) == meant

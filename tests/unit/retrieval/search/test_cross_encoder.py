@@ -213,12 +213,6 @@ def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_pa
     assert hub.asked == []
 
 
-def test_a_hub_that_knows_no_such_model(hub: ModelHub, tmp_path: Path) -> None:
-    for name in ("someone/cross-encoder", "not a name!!"):
-        with pytest.raises(ImproperlyConfigured, match=f"no folder {name} and no model of that name on the hub"):
-            CrossEncoder(name, cache_dir=tmp_path).score_texts(QUERY, TEXTS, UNHURRIED)
-
-
 def test_a_hub_that_is_out_of_reach(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(RerankFailed, match="not found locally and the hub cannot be reached: download it and give"):

@@ -77,11 +77,6 @@ def test_ties_are_broken_by_id() -> None:
     assert ids(fuse(plan(SearchMethod.LINEAR), [ranking(Retriever.LEXICAL, {7: 1.0, 3: 1.0, 5: 1.0})])) == [3, 5, 7]
 
 
-def test_nothing_in_nothing_out() -> None:
-    for method in SearchMethod:
-        assert fuse(plan(method), [ranking(Retriever.LEXICAL, {}), ranking(Retriever.VECTOR, {})]) == []
-
-
 def test_top_k_beyond_the_depth_is_refused() -> None:
     with pytest.raises(ValueError, match="between 1 and 50"):
         plan_for(ProfileSettings(method=SearchMethod.RRF), top_k=51)
