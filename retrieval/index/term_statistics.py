@@ -33,10 +33,11 @@ QUESTIONS_KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """One collection at the moment of a search. ``edition`` differs whenever its statistics were written anew: also
-    after a restored backup, whose versions may have been there before."""
+    """One collection at the moment of a search; ``names`` are its slug and its name. ``edition`` differs whenever its
+    statistics were written anew: also after a restored backup, whose versions may have been there before."""
 
     pk: int
+    names: tuple[str, str]
     configuration: str
     chunks: int
     edition: tuple[int, str]
@@ -71,15 +72,15 @@ def collection_states(collections: Sequence[int]) -> list[CollectionState]:
 def _states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, text_search_configuration, coalesce(chunks, 0), "
+            "SELECT id, slug, name, text_search_configuration, coalesce(chunks, 0), "
             "coalesce(version, 0), coalesce(statistics.xmin::text, '') "
             "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
             "WHERE id = ANY(%s)",
             [list(collections)],
         )
         return [
-            CollectionState(pk, configuration, chunks, (version, written))
-            for pk, configuration, chunks, version, written in cursor.fetchall()
+            CollectionState(pk, (slug, name), configuration, chunks, (version, written))
+            for pk, slug, name, configuration, chunks, version, written in cursor.fetchall()
         ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,14 +149,9 @@ def read_scores(content: bytes, protocol: Protocol, count: int) -> list[float]:
         raise ValueError("the answer is not a rerank response") from None
     if len(rows) != count:
         raise ValueError(f"{count} passages were sent and {len(rows)} scores came back")
-    if not all(type(index) is int and 0 <= index < count for index in indexes):
-        raise ValueError(f"a score's index is not one of 0 to {count - 1}")
-    if len(set(indexes)) != count:
-        raise ValueError("two scores have the same index")
-    if not all(type(score) in (int, float) and abs(score) < math.inf for score in scores):
+    if not all(type(index) is int for index in indexes) or sorted(indexes) != list(range(count)):
+        raise ValueError(f"the scores' indexes are not those from 0 to {count - 1}")
+    if not all(type(score) in (int, float) and abs(score) <= sys.float_info.max for score in scores):
         raise ValueError("a score is not a finite number")
     by_index = dict(zip(indexes, scores, strict=True))
-    try:
-        return [float(by_index[index]) for index in range(count)]
-    except OverflowError:
-        raise ValueError("a score is not a finite number") from None
+    return [float(by_index[index]) for index in range(count)]

@@ -126,8 +126,10 @@ def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
 
     Without an embedder, or a scale for its cosines, the wording alone counts.
     """
-    edited = Chunk.objects.filter(pk__in=chunk_ids, questions_edited=True).order_by("pk")
-    given = list(edited.values_list("pk", "canonical_questions"))
+    given = fetch(
+        "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
+        [list(chunk_ids)],
+    )
     asked = normalize(question)
     found = {pk for pk, wordings in given if asked in map(normalize, wordings)}
     calibration = current_calibration() if given and not found else None

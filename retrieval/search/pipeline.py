@@ -24,12 +24,11 @@ from django.utils.translation import gettext as _
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, RerankLate, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import encode_ahead, lags
-from retrieval.index.term_statistics import learn, read_once
+from retrieval.index.term_statistics import collection_states, learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.infrastructure.tracing import annotate, span
-from retrieval.models import Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.classification import classify
 from retrieval.search.fusion import RetrieverScores, add_searches, boost, fuse, rerank
@@ -310,11 +309,10 @@ def _search(
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
     """The slugs of the collections whose name, or slug, the question holds as whole words."""
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
-    found = Collection.objects.filter(pk__in=collection_ids).order_by("pk").values_list("slug", "name")
     return tuple(
-        slug
-        for slug, name in found
-        if any(f" {' '.join(_WORDS.findall(each.casefold()))} " in said for each in (slug, name))
+        state.names[0]
+        for state in collection_states(collection_ids)
+        if any(f" {' '.join(_WORDS.findall(name.casefold()))} " in said for name in state.names)
     )
 
 

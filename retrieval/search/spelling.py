@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from retrieval.search.syntax import parse
+from retrieval.text.language import detect_language
 
 # The words of a question, and the small words of English and Dutch that hold one together.
 
@@ -62,51 +63,33 @@ def tokens_of(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-def words(text: str) -> frozenset[str]:
-    """The words of a text of nothing but words."""
-    return frozenset(text.split())
-
-
-# Closed lists: a word that is missing here counts as content.
-SMALL_WORDS = {
-    "en": words(
-        """a an the my your our any some no each every all both his her its their another this that these those is are
-        was were be been being isn't aren't what's where's who's how's when's do does did don't doesn't didn't can
-        could will would shall should must may might cannot can't won't has have had i you we he she it they me him us
-        them one ones myself yourself itself themselves someone anyone everyone people something anything theirs what
-        which who whom whose when where why how in on at by for with without from to into onto of about over under
-        between during before after until since against through per near within outside inside above below across
-        around via as than like behind despite while upon and or but nor not if whether because so then also too still
-        again now already ever never always often usually there here much many long far fast quickly more most less
-        least very just only even yet well instead else up down out off away back today tomorrow yesterday please ago
-        soon later once twice other same such own thanks thank hello hi hey ok okay great yes"""
-    ),
-    "nl": words(
-        """de het een mijn uw jouw onze ons hun elke elk alle iedere geen enkele sommige beide die dat deze dit is zijn
-        was waren ben bent wordt worden werd geweest kan kun kunt kunnen kon zal zullen zult zou zouden moet moeten
-        moest mag mogen mocht wil wilt willen heeft heb hebt hebben had doe doet doen deed ga gaat gaan ik je jij u
-        wij we hij zij ze hem haar mij me hen jullie men iemand iets zich zichzelf er daar ervan daarvan ermee daarmee
-        erin daarin erop daarop ervoor daarvoor erbij daarbij hiervan hiermee wat welke welk wie wiens wanneer waar
-        waarom hoe hoeveel waarmee waarvoor waaruit waarin waarop in op aan bij voor met zonder van uit naar tot over
-        onder tussen tijdens na sinds tegen door per binnen buiten boven langs rond via om te als dan volgens wegens
-        ondanks achter naast vanaf behalve en of maar noch niet wel ook nog al dus omdat zodat terwijl indien steeds
-        altijd nooit vaak meestal hier veel lang ver snel meer meest minder minst zeer heel erg alleen zelfs eens even
-        echt eigenlijk weer vandaag morgen gisteren toen nu straks later ooit bedankt dank dankjewel hallo hoi oké ja
-        nee"""
-    ),
-}
-_ONLY = {"en": SMALL_WORDS["en"] - SMALL_WORDS["nl"], "nl": SMALL_WORDS["nl"] - SMALL_WORDS["en"]}
-
-
-def language_of(*texts: str) -> str:
-    """``"en"`` or ``"nl"``, by the words that only one of the two has; empty when the first text that has any holds as
-    many of both, or when none has any."""
-    for text in texts:
-        spoken = re.findall(r"[^\W\d_]+(?:['’]\w+)?", text.lower())
-        hits = {name: sum(word in only for word in spoken) for name, only in _ONLY.items()}
-        if hits["en"] != hits["nl"]:
-            return max(hits, key=lambda name: hits[name])
-    return ""
+# A word that is missing here counts as content.
+_ENGLISH = """
+    a an the my your our any some no each every all both his her its their another this that these those is are
+    was were be been being isn't aren't what's where's who's how's when's do does did don't doesn't didn't can
+    could will would shall should must may might cannot can't won't has have had i you we he she it they me him us
+    them one ones myself yourself itself themselves someone anyone everyone people something anything theirs what
+    which who whom whose when where why how in on at by for with without from to into onto of about over under
+    between during before after until since against through per near within outside inside above below across
+    around via as than like behind despite while upon and or but nor not if whether because so then also too still
+    again now already ever never always often usually there here much many long far fast quickly more most less
+    least very just only even yet well instead else up down out off away back today tomorrow yesterday please ago
+    soon later once twice other same such own thanks thank hello hi hey ok okay great yes
+"""
+_DUTCH = """
+    de het een mijn uw jouw onze ons hun elke elk alle iedere geen enkele sommige beide die dat deze dit is zijn
+    was waren ben bent wordt worden werd geweest kan kun kunt kunnen kon zal zullen zult zou zouden moet moeten
+    moest mag mogen mocht wil wilt willen heeft heb hebt hebben had doe doet doen deed ga gaat gaan ik je jij u
+    wij we hij zij ze hem haar mij me hen jullie men iemand iets zich zichzelf er daar ervan daarvan ermee daarmee
+    erin daarin erop daarop ervoor daarvoor erbij daarbij hiervan hiermee wat welke welk wie wiens wanneer waar
+    waarom hoe hoeveel waarmee waarvoor waaruit waarin waarop in op aan bij voor met zonder van uit naar tot over
+    onder tussen tijdens na sinds tegen door per binnen buiten boven langs rond via om te als dan volgens wegens
+    ondanks achter naast vanaf behalve en of maar noch niet wel ook nog al dus omdat zodat terwijl indien steeds
+    altijd nooit vaak meestal hier veel lang ver snel meer meest minder minst zeer heel erg alleen zelfs eens even
+    echt eigenlijk weer vandaag morgen gisteren toen nu straks later ooit bedankt dank dankjewel hallo hoi oké ja
+    nee
+"""
+_SMALL_WORDS = frozenset(_ENGLISH.split() + _DUTCH.split())
 
 
 # Which misspellings a hand makes: those that leave no doubt of the word that was meant.
@@ -166,26 +149,17 @@ def _common_prefix(first: str, second: str) -> int:
     return length
 
 
-# The words that questions are made of; of three letters or more, in English and Dutch.
-_FREQUENT = words(
-    """the and are was what when where which who why how much many does did can could should would will have has from
-    with for about this that there they their your you not our
-    het een van wat wanneer waar waarom welke wie hoe hoeveel veel zijn kan kunnen mag moet heeft hebben voor met naar
-    deze dit dat mijn niet ook onze"""
-)
-
-
 def small_word_meant(typed: str) -> str:
-    """The frequent word that ``typed`` is with two neighbours exchanged ("teh"); empty when it is none, or several.
+    """The small word that ``typed`` is with two neighbours exchanged ("teh"); empty when it is none, or several.
 
     The first letter is mostly right: "hwo" is "how" rather than "who".
     """
-    if not 3 <= len(typed) <= 7 or typed in _FREQUENT:
+    if not 3 <= len(typed) <= 7 or typed in _SMALL_WORDS:
         return ""
     exchanged = {
         typed[:place] + typed[place + 1] + typed[place] + typed[place + 2 :] for place in range(len(typed) - 1)
     }
-    meant = exchanged & _FREQUENT
+    meant = exchanged & _SMALL_WORDS
     meant = {word for word in meant if word[0] == typed[0]} or meant
     return meant.pop() if len(meant) == 1 else ""
 
@@ -200,7 +174,6 @@ _LONGEST_CODE_TOKENS = 4
 # Shorter ones in capitals are acronyms.
 SHORTEST_SPELT_OUT = 5
 _LONGEST_PART_OF_CODE = 4
-_SMALL_WORDS = frozenset().union(*SMALL_WORDS.values())
 _LONG_SMALL_WORDS = {word for word in _SMALL_WORDS if len(word) > SHORTEST_WORD and word.isalpha()}
 
 
@@ -273,7 +246,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """At most three questions that may have been meant: "did you mean". Ask it of what was searched."""
     certain = _codes_rewritten(question, vocabulary)
     offers: list[list[_Replacement]] = []
-    language = language_of(question) or vocabulary.language
+    language = detect_language(question) or vocabulary.language
     for token in _unknown(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
@@ -305,7 +278,7 @@ def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str
         return _in_case(token.text, small)
     if len(typed) < SHORTEST_WORD:
         return ""
-    language = language_of(question) or vocabulary.language
+    language = detect_language(question) or vocabulary.language
     is_no_word = vocabulary.knows_words_of(language)
     alike = {word for word in _LONG_SMALL_WORDS if is_certain_slip(typed, word, is_no_word=is_no_word)}
     if len(alike) == 1:
