@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -48,8 +50,9 @@ ANSWERABLE_BY_WORDS = 0.5
 HOPELESS = 0.1
 # A passage this close is shown below a refusal.
 NEAR = 0.6
-# Of the units that hold the same words, the vectors of this many are compared.
+# Of units that hold no word of the question, the vectors of this many are compared.
 MOST_COMPARED = 16
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +168,10 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     """The sentence, item, row or piece of code of the source's best passage that comes nearest to the question; None
     for a passage without any.
 
-    It is the one that holds most of the question's words, rare ones counting more. That finds the sentence with the
-    answer as often as sentence vectors do (docs/quality.md), and encodes nothing. Of several in a block that hold the
-    same words, and of all where none holds any, vectors choose; while the embedder does not answer, the first one is
-    taken, and the log says so.
+    It is the one that holds most of the question's words, rare ones counting more; of several in a block that hold the
+    same words, the one that shares most stretches of four letters with it. That finds the sentence with the answer as
+    often as sentence vectors do (docs/quality.md), and encodes nothing. Where none holds any word, as in another
+    language, vectors choose; while the embedder does not answer, the first one is taken, and the log says so.
     """
     units = places(source)
     if len(units) < 2:
@@ -179,13 +182,19 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
         # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
-        first = [unit for unit in first if unit.block == first[0].block]
+        asked = _stretches(question)
+        alike = [unit for unit in first if unit.block == first[0].block]
+        return max(alike, key=lambda unit: (asked & _stretches(unit.text)).total())
     first = first[:MOST_COMPARED]
-    if len(first) == 1:
-        return first[0]
     try:
         vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))
         return first[int(np.argmax(vectors @ encode_query(question)))]
     except RetrievalError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return first[0]
+
+
+def _stretches(text: str) -> Counter[str]:
+    """All stretches of four letters, blanks between words included."""
+    plain = f" {' '.join(_WORD.findall(text.lower()))} "
+    return Counter(plain[at : at + 4] for at in range(len(plain) - 3))
