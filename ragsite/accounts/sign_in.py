@@ -35,38 +35,30 @@ class LimitedBackend(ModelBackend):
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
+        if request is None:
+            # Without an address no failures could be counted.
+            raise PermissionDenied
         username = _username_of(username)
-        caller = sign_in_limits.caller_of(request, username) if request is not None else None
-        is_known = False
-        if caller is not None:
-            allowance = sign_in_limits.password_allowance(caller)
-            is_known = allowance.is_known
-            refuse(allowance.wait_seconds, "failures")
-            refuse(sign_in_limits.account_wait(caller), "account")
-        is_clean = True
+        caller = sign_in_limits.caller_of(request, username)
+        allowance = _allowance_of(caller)
+        refuse(sign_in_limits.account_wait(caller), "account")
         try:
-            with sign_in_limits.hashing_slot(is_known=is_known):
-                if caller is not None:
-                    # The caller may have reached the limit while waiting for the slot.
-                    allowance = sign_in_limits.password_allowance(caller)
-                    refuse(allowance.wait_seconds, "failures")
-                    is_clean = allowance.is_clean
+            with sign_in_limits.hashing_slot(is_known=allowance.is_known):
+                # The caller may have reached the limit while waiting for the slot.
+                allowance = _allowance_of(caller)
                 user = super().authenticate(request, username=username, password=password)
-                if user is not None and not may_use_password(user):
-                    user = None
-                if caller is not None and user is None:
+                if user is None or not may_use_password(user):
                     sign_in_limits.count_failure(caller)
+                    raise PermissionDenied
         except sign_in_limits.SignInBusy:
-            if caller is not None and not is_known:
+            if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        if user is None:
-            raise PermissionDenied
         # allauth's pages ask for the second factor next; programs and the admin's page cannot.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
-        if caller is not None and not is_clean:
+        if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
             # HTTP Basic begins no session, so no signal of Django is sent.
@@ -77,6 +69,13 @@ class LimitedBackend(ModelBackend):
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
         return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
+
+
+def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
+    """Raises: SignInRefused for a caller over a limit."""
+    allowance = sign_in_limits.password_allowance(caller)
+    refuse(allowance.wait_seconds, "failures")
+    return allowance
 
 
 def may_use_password(user: Any) -> bool:

@@ -10,10 +10,10 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from django.db import connections
@@ -85,78 +85,61 @@ def ask_in_database(check: Check) -> Check:
     return check_with_timeout
 
 
-@dataclass(eq=False)
-class Round:
-    """One run through the checks of a group; ``findings`` grows while it runs."""
+class CheckGroup:
+    """Checks that run one after another in one thread. ``hung`` is the state of a check that does not answer."""
 
-    checks: Mapping[str, Check]
-    findings: dict[str, Finding] = field(default_factory=dict)
-    done: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, checks: dict[str, Check], *, hung: Callable[[], Health] = lambda: Health.FAILED) -> None:
+        self.checks = checks
+        self._hung = hung
+        self._lock = threading.Lock()
+        # Of the last round; the findings grow while it runs.
+        self._findings: dict[str, Finding] = {}
+        self._done = threading.Event()
+        self._done.set()
 
-    def run(self) -> None:
+    def begin(self) -> Callable[[float], dict[str, Finding]]:
+        """Start a round unless one is running. What is returned waits for it until a time of the monotonic clock."""
+        with self._lock:
+            if self._done.is_set():
+                self._findings, self._done = {}, threading.Event()
+                # A daemon thread does not keep the process from ending.
+                begun = self._findings, self._done
+                threading.Thread(target=self._run, args=begun, name="readiness", daemon=True).start()
+            return partial(self._wait, self._findings, self._done)
+
+    def _run(self, findings: dict[str, Finding], done: threading.Event) -> None:
         connections["default"] = dedicated_connection()
         try:
             for name, check in self.checks.items():
-                if self.findings.get("database", Finding()).state is Health.FAILED:
-                    self.findings[name] = Finding(Health.FAILED, "Not looked at: the database does not answer.")
+                if findings.get("database", Finding()).state is Health.FAILED:
+                    findings[name] = Finding(Health.FAILED, "Not looked at: the database does not answer.")
                     continue
                 try:
-                    self.findings[name] = check()
+                    findings[name] = check()
                 except Exception:  # any error of a check is a finding
                     logger.exception("The readiness check %s failed.", name)
-                    self.findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
+                    findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
             connections.close_all()
-            self.done.set()
+            done.set()
 
-
-class CheckGroup:
-    """Checks that run one after another in one thread. ``hung`` is the state of a check that does not answer.
-
-    The checks are looked up in ``known`` by name at each round.
-    """
-
-    def __init__(
-        self, known: Mapping[str, Check], names: Sequence[str], *, hung: Callable[[], Health] = lambda: Health.FAILED
-    ) -> None:
-        self._known = known
-        self._names = names
-        self._hung = hung
-        self._lock = threading.Lock()
-        self._round: Round | None = None
-
-    def begin(self) -> Round:
-        """The running round, or a new one."""
-        with self._lock:
-            if self._round is None or self._round.done.is_set():
-                self._round = Round({name: self._known[name] for name in self._names})
-                # A daemon thread does not keep the process from ending.
-                threading.Thread(target=self._round.run, name="readiness", daemon=True).start()
-            return self._round
-
-    def findings(self, of: Round, deadline: float) -> dict[str, Finding]:
-        """What the round has found by ``deadline`` (a time of the monotonic clock)."""
-        of.done.wait(max(0.0, deadline - time.monotonic()))
-        found = dict(of.findings)
-        silent = [name for name in of.checks if name not in found]
+    def _wait(self, findings: dict[str, Finding], done: threading.Event, deadline: float) -> dict[str, Finding]:
+        done.wait(max(0.0, deadline - time.monotonic()))
+        found = dict(findings)
+        silent = [name for name in self.checks if name not in found]
         for name in silent:
-            found[name] = Finding(
-                self._hung(),
-                f"It did not answer within {DEADLINE_SECONDS:g} s."
-                if name == silent[0]
-                else f"Not looked at: {silent[0]} did not answer.",
-            )
+            said = f"Not looked at: {silent[0]} did not answer."
+            if name == silent[0]:
+                said = f"It did not answer within {DEADLINE_SECONDS:g} s."
+            found[name] = Finding(self._hung(), said)
         return found
 
 
-def collect_findings(groups: Sequence[CheckGroup]) -> dict[str, Finding]:
+def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
     """What all checks found, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     rounds = [group.begin() for group in groups]
-    found: dict[str, Finding] = {}
-    for group, under_way in zip(groups, rounds, strict=True):
-        found |= group.findings(under_way, deadline)
-    return found
+    return {name: finding for wait in rounds for name, finding in wait(deadline).items()}
 
 
 def dedicated_connection() -> BaseDatabaseWrapper:

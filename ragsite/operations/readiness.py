@@ -20,7 +20,7 @@ from chat.models import Answer
 from evaluation.models import Judgement
 from ragsite import local_model
 from ragsite.celery import app as celery_app
-from ragsite.operations.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
+from ragsite.operations.probes import CheckGroup, Finding, Health, Remembered, ask_in_database
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import last_counts
@@ -319,33 +319,32 @@ def indexes() -> Finding:
     return Finding()
 
 
-CHECKS: dict[str, Check] = {
-    "database": database,
-    "migrations": Remembered(ask_in_database(migrations)),
-    "pgvector": ask_in_database(pgvector),
-    "nodes": ask_in_database(nodes),
-    "search_profile": ask_in_database(search_profile),
-    "worker": ask_in_database(worker),
-    "queue": ask_in_database(queue),
-    "drafts": ask_in_database(drafts),
-    "indexes": ask_in_database(indexes),
-    "embedder": Remembered(embedder),
-    "broker": Remembered(broker),
-    "disk": disk_space,
-    "files": Remembered(files),
-    "scheduler": scheduler,
-    "breakers": breakers,
-    "language_model": language_model,
-    "sandbox": file_sandbox,
-}
 # Each group may hang without keeping the others from answering.
-GROUPS = [
+GROUPS = (
     CheckGroup(
-        CHECKS,
-        ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "drafts", "indexes"),
+        {
+            "database": database,
+            "migrations": Remembered(ask_in_database(migrations)),
+            **{
+                check.__name__: ask_in_database(check)
+                for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)
+            },
+        }
     ),
-    CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
-    CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
-    CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
-    CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "language_model", "sandbox"), hung=lambda: Health.DEGRADED),
-]
+    CheckGroup(
+        {"embedder": Remembered(embedder)},
+        hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED,
+    ),
+    CheckGroup({"broker": Remembered(broker)}, hung=lambda: Health.DEGRADED),
+    CheckGroup({"files": Remembered(files)}, hung=lambda: Health.DEGRADED),
+    CheckGroup(
+        {
+            "disk": disk_space,
+            "scheduler": scheduler,
+            "breakers": breakers,
+            "language_model": language_model,
+            "sandbox": file_sandbox,
+        },
+        hung=lambda: Health.DEGRADED,
+    ),
+)

@@ -20,6 +20,7 @@ from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.infrastructure import disk
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
+from tests.support.faults import checks_with, forget_findings
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
@@ -28,9 +29,7 @@ from tests.support.site import free_port
 def _nothing_remembered(monkeypatch):
     # What is asked here hangs nowhere, but the machine may be busy.
     monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
-    for check in readiness.CHECKS.values():
-        if isinstance(check, probes.Remembered):
-            check.finding = None
+    forget_findings()
 
 
 def test_alive_without_a_database(client):
@@ -86,7 +85,7 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     assert response.json()["status"] == "degraded"
     assert "sk-123" not in response.content.decode()
     settings.RETRIEVAL_DEFAULT_METHOD = "vector"
-    readiness.CHECKS["embedder"].finding = None
+    forget_findings()
     assert client.get("/readyz").status_code == 503
 
 
@@ -145,8 +144,7 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
         def cursor(self):
             return Cursor()
 
-    migrated = probes.Remembered(lambda: probes.Finding())
-    monkeypatch.setitem(readiness.CHECKS, "migrations", migrated)
+    monkeypatch.setitem(checks_with("migrations"), "migrations", probes.Finding)
     monkeypatch.setattr(readiness, "connection", Connection())
     response = client.get("/readyz")
     assert response.status_code == status
@@ -297,7 +295,7 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         hang.wait(60)
         return probes.Finding()
 
-    monkeypatch.setitem(readiness.CHECKS, "broker", hung)
+    monkeypatch.setitem(checks_with("broker"), "broker", hung)
     try:
         before = threading.active_count()
         for _ in range(3):

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils.html import escape
 
-from ragsite.operations import probes, readiness
+from ragsite.operations import probes
 from retrieval.admin.profile_form import (
     FIELDSETS,
     METHOD_NAMES,
@@ -27,6 +27,7 @@ from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
+from tests.support.faults import forget_findings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -306,9 +307,7 @@ def test_the_switch_is_announced(admin, profile, version, settings, enabled, mon
     settings.RETRIEVAL_HYBRID_ENABLED = enabled
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled
-    for check in readiness.CHECKS.values():
-        if isinstance(check, probes.Remembered):
-            check.finding = None
+    forget_findings()
     ready = admin.get("/readyz").json()
     assert ready["checks"]["search_profile"]["detail"].startswith("default v1")
     assert ("by vectors alone" in ready["checks"]["search_profile"]["detail"]) is not enabled

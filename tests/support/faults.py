@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
@@ -12,6 +13,8 @@ from prometheus_client import REGISTRY
 
 from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams
+from ragsite.operations import readiness
+from ragsite.operations.probes import Remembered
 
 # In the words of the document: without the embedder, words alone tell whether it answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"
@@ -39,3 +42,16 @@ async def ask(question: str = QUESTION) -> tuple[Answer, list[StreamedEvent]]:
 
 def counted(metric: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(metric, labels) or 0.0
+
+
+def checks_with(name: str) -> dict[str, Any]:
+    """The readiness checks of the group that has one of this name."""
+    return next(group.checks for group in readiness.GROUPS if name in group.checks)
+
+
+def forget_findings() -> None:
+    """Have every readiness check look again, the expensive ones too."""
+    for group in readiness.GROUPS:
+        for check in group.checks.values():
+            if isinstance(check, Remembered):
+                check.finding = None

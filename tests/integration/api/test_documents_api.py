@@ -196,7 +196,7 @@ def test_tokens_work_and_a_session_needs_a_csrf_token(collection, staff):
     program = APIClient(HTTP_AUTHORIZATION=f"Token {key_of(staff)}")
     assert upload(program, file("a.md")).status_code == 202
     browser = APIClient(enforce_csrf_checks=True)
-    browser.login(username="editor", password="a long password")
+    browser.force_login(staff)
     assert upload(browser, file("b.md")).status_code == 403
     assert json.loads(browser.get(URL).content)["count"] == 1
 

@@ -11,10 +11,10 @@ import pytest
 from django.test import Client
 
 from ragsite.celery import app
-from ragsite.operations import readiness
 from retrieval.documents import submission
 from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
+from tests.support.faults import forget_findings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +23,7 @@ SOON_SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(_broker_in_memory: None) -> Iterator[None]:
-    readiness.CHECKS["broker"].finding = None  # type: ignore[attr-defined]
+    forget_findings()
     yield
     app._pool = app.amqp._producer_pool = None
 

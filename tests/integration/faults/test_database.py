@@ -15,6 +15,7 @@ from django.db import connections
 from django.test import Client
 
 from ragsite.operations import readiness
+from tests.support.faults import checks_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +26,7 @@ SOON_SECONDS = 8.0
 @pytest.fixture(autouse=True)
 def _known_before(client: Client) -> None:
     """What takes long the first time (the embedder's model) has been looked at."""
-    readiness.CHECKS["embedder"]()
+    checks_with("embedder")["embedder"]()
 
 
 @pytest.fixture
