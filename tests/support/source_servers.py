@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from email.message import EmailMessage
 from functools import cache
 from http.server import BaseHTTPRequestHandler
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from tests.support.sources import Remote, WebServer
+from tests.support.sources import FolderRemote, Remote, WebServer
 
 
 class _QuietHandler(WSGIRequestHandler):
@@ -24,22 +24,26 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 class _WsgiRemote(Remote):
-    """A WSGI application on loopback; ``self.read`` gets the last part of each path that was read."""
+    """A WSGI application on loopback."""
 
-    def _serve(self, application: Any) -> None:
-        self._server: WSGIServer = make_server("127.0.0.1", 0, application, handler_class=_QuietHandler)
+    def _serve(self, application: Any, read: Callable[[str, str], bool]) -> str:
+        """The application's address; ``read`` tells by method and path whether a request reads content."""
+
+        def counting(environment: Any, respond: Any) -> Any:
+            if read(environment["REQUEST_METHOD"], environment["PATH_INFO"]):
+                self.read.append(environment["PATH_INFO"])
+            return application(environment, respond)
+
+        self._server: WSGIServer = make_server("127.0.0.1", 0, counting, handler_class=_QuietHandler)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self._server.server_port}"
 
-    def go_away(self) -> None:
+    def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 
-    def close(self) -> None:
-        self.go_away()
 
-
-class WebDavRemote(_WsgiRemote):
+class WebDavRemote(_WsgiRemote, FolderRemote):
     """wsgidav, whose users have to sign in."""
 
     kind = "webdav"
@@ -47,9 +51,7 @@ class WebDavRemote(_WsgiRemote):
     def __init__(self, folder: Path) -> None:
         from wsgidav.wsgidav_app import WsgiDAVApp
 
-        super().__init__()
-        self.folder = folder
-        (folder / "guides").mkdir(parents=True)
+        super().__init__(folder / "guides")
         users = {"*": {"ann": {"password": "right"}}}
         application = WsgiDAVApp(
             {
@@ -60,31 +62,12 @@ class WebDavRemote(_WsgiRemote):
                 "logging": {"enable": False},
             }
         )
+        url = self._serve(application, lambda method, _path: method == "GET")
+        self.options = {"url": f"{url}/", "username": "ann", "password": "right"}
+        self.wrong_options = {**self.options, "password": "wrong"}
 
-        def counting(environment: Any, respond: Any) -> Any:
-            if environment["REQUEST_METHOD"] == "GET":
-                self.read.append(environment["PATH_INFO"])
-            return application(environment, respond)
-
-        self._serve(counting)
-        self._clock = 1_700_000_000
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"url": f"{self.url}/", "username": "ann", "password": "right"}
-
-    @property
-    def wrong_options(self) -> dict[str, Any]:
-        return {**self.options, "password": "wrong"}
-
-    def put(self, name: str, text: str) -> None:
-        file = self.folder / "guides" / f"{name}.md"
-        file.write_text(text)
-        self._clock += 1
-        os.utime(file, (self._clock, self._clock))
-
-    def delete(self, name: str) -> None:
-        (self.folder / "guides" / f"{name}.md").unlink()
+    def go_away(self) -> None:
+        self.close()
 
 
 @cache
@@ -105,14 +88,7 @@ class S3Remote(_WsgiRemote):
 
         super().__init__()
         application = DomainDispatcherApplication(create_backend_app)
-
-        def counting(environment: Any, respond: Any) -> Any:
-            path = environment["PATH_INFO"]
-            if environment["REQUEST_METHOD"] == "GET" and path.endswith(".md"):
-                self.read.append(path)
-            return application(environment, respond)
-
-        self._serve(counting)
+        self._url = self._serve(application, lambda method, path: method == "GET" and path.endswith(".md"))
         self._key = {"AccessKeyId": "anybody", "SecretAccessKey": "anything"}
         self._client("s3").create_bucket(Bucket="shelf")
         iam = self._client("iam")
@@ -123,12 +99,21 @@ class S3Remote(_WsgiRemote):
         self._key = iam.create_access_key(UserName="ann")["AccessKey"]
         self._s3 = self._client("s3")
         self._ask_for_signatures(0)
+        self.options = {
+            "endpoint": self._url,
+            "region": "us-east-1",
+            "bucket": "shelf",
+            "key_prefix": "guides/",
+            "access_key": self._key["AccessKeyId"],
+            "secret_key": self._key["SecretAccessKey"],
+        }
+        self.wrong_options = {**self.options, "secret_key": "wrong"}
 
     def _client(self, service: str) -> Any:
         return _botocore().create_client(
             service,
             "us-east-1",
-            endpoint_url=self.url,
+            endpoint_url=self._url,
             aws_access_key_id=self._key["AccessKeyId"],
             aws_secret_access_key=self._key["SecretAccessKey"],
         )
@@ -140,21 +125,6 @@ class S3Remote(_WsgiRemote):
 
         settings.INITIAL_NO_AUTH_ACTION_COUNT = after
         ActionAuthenticatorMixin.request_count = 0
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {
-            "endpoint": self.url,
-            "region": "us-east-1",
-            "bucket": "shelf",
-            "key_prefix": "guides/",
-            "access_key": self._key["AccessKeyId"],
-            "secret_key": self._key["SecretAccessKey"],
-        }
-
-    @property
-    def wrong_options(self) -> dict[str, Any]:
-        return {**self.options, "secret_key": "wrong"}
 
     def put(self, name: str, text: str) -> None:
         self._s3.put_object(Bucket="shelf", Key=f"guides/{name}.md", Body=text.encode())
@@ -186,17 +156,7 @@ class GitRemote(_WsgiRemote):
         self.repository = Repo.init(str(folder))
         self.folder = folder
         application = make_wsgi_chain(DictBackend({"/": self.repository}))
-
-        def counting(environment: Any, respond: Any) -> Any:
-            if environment["REQUEST_METHOD"] == "POST":
-                self.read.append("pack")
-            return application(environment, respond)
-
-        self._serve(counting)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"repository": self.url}
+        self.options = {"repository": self._serve(application, lambda method, _path: method == "POST")}
 
     def put(self, name: str, text: str) -> None:
         (self.folder / f"{name}.md").write_text(text)
@@ -218,15 +178,11 @@ class FeedRemote(WebServer):
     """An Atom feed whose entries stand in it whole."""
 
     kind = "feed"
-    suffix = ".html"
 
     def __init__(self) -> None:
         super().__init__()
         self.entries: dict[str, str] = {}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"url": f"{self.url}/feed", "content": "page"}
+        self.options = {"url": f"{self.url}/feed", "content": "page"}
 
     def put(self, name: str, text: str) -> None:
         self.entries[name] = text
@@ -252,8 +208,6 @@ class FeedRemote(WebServer):
 
 class _WikiRemote(WebServer):
     """Pages with a number and a revision, told by parameters, a few at a time."""
-
-    suffix = ".html"
 
     def __init__(self) -> None:
         super().__init__()
@@ -288,9 +242,9 @@ class _WikiRemote(WebServer):
 class MediaWikiRemote(_WikiRemote):
     kind = "mediawiki"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"url": f"{self.url}/api.php", "namespace": 0}
+    def __init__(self) -> None:
+        super().__init__()
+        self.options = {"url": f"{self.url}/api.php", "namespace": 0}
 
     def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
         if query["action"] == "parse":
@@ -313,13 +267,10 @@ class MediaWikiRemote(_WikiRemote):
 class ConfluenceRemote(_WikiRemote):
     kind = "confluence"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"url": f"{self.url}/wiki", "space": "DOC", "password": "token"}
-
-    @property
-    def wrong_options(self) -> dict[str, Any]:
-        return {**self.options, "password": "wrong"}
+    def __init__(self) -> None:
+        super().__init__()
+        self.options = {"url": f"{self.url}/wiki", "space": "DOC", "password": "token"}
+        self.wrong_options = {**self.options, "password": "wrong"}
 
     def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
         if request.headers.get("Authorization") != "Bearer token":
@@ -344,7 +295,6 @@ class MailboxRemote(Remote):
     """Twisted's IMAP server, in a process of its own. A message never changes: what is put again is another one."""
 
     kind = "mailbox"
-    suffix = ".eml"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -358,22 +308,15 @@ class MailboxRemote(Remote):
             cwd=Path(__file__).parents[2],
         )
         assert self._process.stdout is not None
-        self._port = int(self._process.stdout.readline())
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {
+        self.options = {
             "host": "127.0.0.1",
-            "port": self._port,
+            "port": int(self._process.stdout.readline()),
             "security": "none",
             "folder": "INBOX",
             "username": "ann",
             "password": "right",
         }
-
-    @property
-    def wrong_options(self) -> dict[str, Any]:
-        return {**self.options, "password": "wrong"}
+        self.wrong_options = {**self.options, "password": "wrong"}
 
     def put(self, name: str, text: str) -> None:
         message = EmailMessage()
@@ -385,9 +328,6 @@ class MailboxRemote(Remote):
     def delete(self, name: str) -> None:
         for file in self.folder.glob(f"*-{name}.eml"):
             file.unlink()
-
-    def go_away(self) -> None:
-        self.close()
 
     def close(self) -> None:
         self._process.kill()

@@ -15,23 +15,22 @@ from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import store_options
 from retrieval.sources.sync_runs import request_run, sync
+from tests.support.serving import QuietHandler
 
 
 class Remote:
     """What a source holds: texts by name. ``read`` holds the names of those whose content was sent.
 
-    ``suffix`` is what documents of it end with.
+    ``options`` are those of a source that reads it, ``wrong_options`` the same with credentials that it refuses; empty
+    where it asks for none.
     """
 
     kind = ""
-    suffix = ".md"
+    options: dict[str, Any]
 
     def __init__(self) -> None:
         self.read: list[str] = []
-
-    @property
-    def options(self) -> dict[str, Any]:
-        raise NotImplementedError
+        self.wrong_options: dict[str, Any] = {}
 
     def put(self, name: str, text: str) -> None:
         raise NotImplementedError
@@ -41,12 +40,7 @@ class Remote:
 
     def go_away(self) -> None:
         """Answer no more."""
-        raise NotImplementedError
-
-    @property
-    def wrong_options(self) -> dict[str, Any]:
-        """With credentials that the server refuses; empty where it asks for none."""
-        return {}
+        self.close()
 
     def close(self) -> None:
         """Stop what runs."""
@@ -89,12 +83,9 @@ class FolderRemote(Remote):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.path.mkdir()
+        self.path.mkdir(parents=True)
+        self.options = {"path": str(path)}
         self._clock = 1_700_000_000
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"path": str(self.path)}
 
     def put(self, name: str, text: str) -> None:
         file = self.path / f"{name}.md"
@@ -112,10 +103,8 @@ class FolderRemote(Remote):
 
 
 class WebServer(Remote):
-    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise.
-
-    A request for a path of ``failing`` gets its status; ``released`` holds all answers back while it is cleared.
-    """
+    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise. A request for a path of ``failing``
+    gets its status."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,20 +112,14 @@ class WebServer(Remote):
         self.failing: dict[str, int] = {}
         self.headers: dict[str, dict[str, str]] = {}
         self.requests: list[str] = []
-        self.released = threading.Event()
-        self.released.set()
         remote = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
                 remote.requests.append(self.path)
-                remote.released.wait(60)
                 remote.answer(self)
-
-            def log_message(self, *_arguments: Any) -> None:
-                pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -169,11 +152,7 @@ class WebServer(Remote):
         request.end_headers()
         request.wfile.write(body)
 
-    def go_away(self) -> None:
-        self.close()
-
     def close(self) -> None:
-        self.released.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -182,15 +161,11 @@ class WebsiteRemote(WebServer):
     """A start page that leads to all the others, and is no document itself."""
 
     kind = "website"
-    suffix = ".html"
 
     def __init__(self) -> None:
         super().__init__()
+        self.options = {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": "index"}
         self._link()
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": "index"}
 
     def put(self, name: str, text: str) -> None:
         self.pages[f"/{name}"] = f"<html><title>{name}</title><body><main><p>{text}</p></main></body></html>"
