@@ -103,8 +103,8 @@ class FolderRemote(Remote):
 
 
 class WebServer(Remote):
-    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise. A request for a path of ``failing``
-    gets its status."""
+    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise. A request for a path of
+    ``failing`` gets its status."""
 
     def __init__(self) -> None:
         super().__init__()
