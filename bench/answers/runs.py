@@ -40,7 +40,6 @@ class JudgedReply:
     generator: str
     quotes: tuple[bool, ...]
     in_sources: bool
-    confidence: float | None
     first_ms: float | None
     last_ms: float
 
@@ -153,7 +152,6 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         generator=completed.generator,
         quotes=tuple(holds_answer(citation.quote, question.answers) for citation in cited),
         in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
-        confidence=searched.confidence if searched is not None else None,
         first_ms=reply.first_ms,
         last_ms=reply.last_ms,
     )

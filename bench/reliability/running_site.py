@@ -43,7 +43,6 @@ class HttpReply(NamedTuple):
 
     status: int
     body: Any
-    retry_after: str
 
 
 class RunningSite:
@@ -158,8 +157,8 @@ class RunningSite:
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
             body = response.json() if is_json else None
         except (httpx2.HTTPError, json.JSONDecodeError):
-            return HttpReply(0, None, "")
-        return HttpReply(response.status_code, body, response.headers.get("Retry-After", ""))
+            return HttpReply(0, None)
+        return HttpReply(response.status_code, body)
 
     def manage(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -12,7 +12,7 @@ from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import Model, Q
+from django.db.models import F, Model, Q
 from django.http import JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -44,21 +44,27 @@ def person_as_json(user: Any) -> dict[str, Any]:
             "first_name": user.first_name,
             "last_name": user.last_name,
             "email": user.email,
-            "joined": user.date_joined.isoformat(),
-            "last_sign_in": user.last_login.isoformat() if user.last_login else None,
+            "joined": user.date_joined,
+            "last_sign_in": user.last_login,
             "is_active": user.is_active,
             "is_staff": user.is_staff,
             "is_superuser": user.is_superuser,
             "groups": sorted(group.name for group in user.groups.all()),
         },
-        "email_addresses": list(
-            EmailAddress.objects.filter(user=user).order_by("pk").values("email", "verified", "primary")
-        ),
-        "single_sign_on": list(
-            SocialAccount.objects.filter(user=user).order_by("pk").values("provider", "uid", "extra_data")
-        ),
+        "email_addresses": _rows(EmailAddress, user, "email", "verified", "primary"),
+        "single_sign_on": _rows(SocialAccount, user, "provider", "uid", "extra_data"),
         "second_factors": _rows(Authenticator, user, "type"),
-        "api_keys": [_key(key) for key in ApiKey.objects.filter(user=user).order_by("pk")],
+        "api_keys": _rows(
+            ApiKey,
+            user,
+            "name",
+            "scopes",
+            begins_with=F("public_id"),
+            created=F("created_at"),
+            expires=F("expires_at"),
+            last_used=F("last_used_at"),
+            revoked=F("revoked_at"),
+        ),
         "conversations": [_conversation(conversation, user) for conversation in conversations],
         "audit_log": [_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")],
     }
@@ -72,19 +78,8 @@ def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
     return told
 
 
-def _rows(model: type[Model], user: Any, *names: str) -> list[dict[str, Any]]:
-    return list(model._default_manager.filter(user=user).order_by("pk").values(*names))
-
-
-def _key(key: ApiKey) -> dict[str, Any]:
-    times = {"expires": key.expires_at, "last_used": key.last_used_at, "revoked": key.revoked_at}
-    return {
-        "name": key.name,
-        "begins_with": key.public_id,
-        "scopes": key.scopes,
-        "created": key.created_at.isoformat(),
-        **{name: time.isoformat() if time else None for name, time in times.items()},
-    }
+def _rows(model: type[Model], user: Any, *names: str, **renamed: F) -> list[dict[str, Any]]:
+    return list(model._default_manager.filter(user=user).order_by("pk").values(*names, **renamed))
 
 
 def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
@@ -93,7 +88,7 @@ def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
     return {
         "id": str(conversation.pk),
         "title": withheld_message() if withheld else conversation.title,
-        "started": conversation.created_at.isoformat(),
+        "started": conversation.created_at,
         "is_shared": conversation.share_token is not None,
         "answers": [_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
     }
@@ -104,7 +99,7 @@ def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
-        "asked": answer.created_at.isoformat(),
+        "asked": answer.created_at,
         "question": answer.question,
         "answer": withheld_message() if is_withheld else answer.text,
         "feedback": {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment}

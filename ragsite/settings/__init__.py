@@ -98,7 +98,6 @@ LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
 # Before the catalogues of other apps, which translate some of the same words for uses of their own.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
-USE_TZ = True
 
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
@@ -108,8 +107,6 @@ SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
