@@ -38,9 +38,7 @@ class Ledger:
 
     versions: dict[str, list[str]] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
-    questions: set[str] = field(default_factory=set)
     answers: dict[str, str] = field(default_factory=dict)
-    published: int = 0
     violations: list[str] = field(default_factory=list)
 
 
@@ -122,9 +120,7 @@ class SiteLoad:
         questions = distinct_questions("streamed " if stream else "plain ")
 
         def step() -> None:
-            question = next(questions)
-            self.ledger.questions.add(question)
-            body = {"question": question, "anew": True}
+            body = {"question": next(questions), "anew": True}
             answer = self._streamed(body) if stream else self._site.post("/api/v1/ask/", body).body
             if answer and "answer_id" in answer:
                 self.ledger.answers[answer["answer_id"]] = answer["answer"]
@@ -168,7 +164,6 @@ class SiteLoad:
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)
-                self.ledger.published += 1
                 if contents(Collection.objects.get(slug=DRAFTED)) != expected:
                     self.ledger.violations.append(f"Draft {pk} is published, and its collection is another.")
 
@@ -177,7 +172,6 @@ def contents(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "content_hash"))
 
 
-@fresh_connection()
 @fresh_connection()
 def open_work() -> dict[str, int]:
     """What is not finished yet, by kind; nothing when the site is at rest."""

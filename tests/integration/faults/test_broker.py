@@ -14,7 +14,7 @@ from ragsite.celery import app
 from retrieval.documents import submission
 from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
-from tests.support.faults import forget_findings
+from tests.support.faults import checks_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +23,7 @@ SOON_SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(_broker_in_memory: None) -> Iterator[None]:
-    forget_findings()
+    checks_with("broker")["broker"].finding = None  # type: ignore[attr-defined]
     yield
     app._pool = app.amqp._producer_pool = None
 
