@@ -65,7 +65,7 @@ class Answer(Leased):
     # None where no model was asked.
     prompt_version = models.PositiveSmallIntegerField(null=True)
     # The chat messages of the model that wrote, its reply the last: a question about the same passages continues them.
-    dialogue = models.JSONField(default=list)
+    dialogue = models.JSONField(default=list, db_default=[])
     usage = models.JSONField(default=dict)
     # The question as it was searched, where it was rewritten; and joined with the one before it, searched as well.
     completed_question = models.TextField()
