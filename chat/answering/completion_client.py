@@ -265,21 +265,30 @@ class CompletionClient:
         breaker.succeeded()
 
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """The completion. A failure before the first word is retried; after it, it is the end.
+        """The completion. A failure before the first word is retried, at once without what the server turns out not to
+        know; after the first word, it is the end.
 
         Time that runs out after the first word is the end as well, and reported as a length that was reached.
         """
         seconds = request.ends_at - time.monotonic()
-        for attempt in range(1, ATTEMPTS + 1):
+        refused = self.refused
+        attempt = 1
+        while True:
+            body = self._body(request, refused)
             has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
-                async with aclosing(self._ask(request)) as received:
-                    async for delta in received:
+                async with aclosing(self._post(body)) as received:
+                    while (delta := await self._next(received, request.ends_at)) is not None:
+                        self._remember(refused, body)
                         has_begun = has_begun or bool(delta.text or delta.calls)
                         yield delta
                 return
             except Refused as error:
+                if blamed := error.blamed(body):
+                    logger.warning("%s does not take %s, and is asked without: %s", self._model, blamed, error)
+                    refused |= {blamed}
+                    continue
                 if error.status not in RETRIED_STATUSES or attempt == ATTEMPTS:
                     raise GenerationFailed(str(error)) from error
                 if error.pause_seconds is not None:
@@ -299,26 +308,7 @@ class CompletionClient:
             if time.monotonic() + pause_seconds > request.ends_at:
                 raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")
             await asyncio.sleep(pause_seconds)
-
-    async def _ask(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """One attempt, repeated at once without what the server turns out not to know."""
-        refused = self.refused
-        while True:
-            body = self._body(request, refused)
-            try:
-                async with aclosing(self._post(body)) as received:
-                    while True:
-                        delta = await self._next(received, request.ends_at)
-                        if delta is None:
-                            return
-                        self._remember(refused, body)
-                        yield delta
-            except Refused as error:
-                blamed = error.blamed(body)
-                if not blamed:
-                    raise
-                logger.warning("%s does not take %s, and is asked without: %s", self._model, blamed, error)
-                refused |= {blamed}
+            attempt += 1
 
     def _remember(self, refused: frozenset[str], body: dict[str, Any]) -> None:
         """A server that took functions before refused this one use of them: it is offered them again."""

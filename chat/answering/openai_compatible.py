@@ -137,6 +137,30 @@ _NOTHING = Usage(0, 0)
 _AROUND = " \t\r\n\"'`*["
 
 
+class _Opening:
+    """Holds a model's text back until it is clear that it does not decline."""
+
+    def __init__(self) -> None:
+        self._held: str | None = ""
+
+    def feed(self, text: str) -> str:
+        """What can be shown after this text; may be empty."""
+        if self._held is None:
+            return text
+        self._held += text
+        if NO_ANSWER.startswith(self._held.strip(_AROUND)[: len(NO_ANSWER)]):
+            return ""
+        text, self._held = self._held.lstrip(), None
+        return text
+
+    def close(self) -> str:
+        """What was held back. Raises: NoAnswer when it declines."""
+        held = self._held or ""
+        if held.strip(_AROUND).startswith(NO_ANSWER):
+            raise NoAnswer
+        return held.lstrip()
+
+
 class OpenAICompatibleGenerator:
     """An AnswerGenerator. ``name`` is what answers call it; empty: as its server does. With ``may_refuse`` the model is
     told how to say that the sources do not answer. Raises: ImproperModel for an endpoint that no request can be made
@@ -181,11 +205,11 @@ class OpenAICompatibleGenerator:
         output = OutputStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
         messages = [dict[str, Any](message) for message in prompt.messages]
-        if tables is None:
-            texts = self._texts(messages, known, draft, self._end())
-        else:
-            dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=self._end())
-            texts = self._texts_with_calls(messages, dialogue, known, draft)
+        ends_at = self._end()
+        dialogue = None
+        if tables is not None:
+            dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
+        texts = self._rounds(messages, dialogue, known, draft, ends_at)
         said = ""
         try:
             async with aclosing(texts) as pieces:
@@ -209,60 +233,37 @@ class OpenAICompatibleGenerator:
             what = "a call of a function" if draft.has_machinery else "nothing"
             raise GenerationFailed(f"The model said {what} in place of an answer.")
 
-    async def _texts_with_calls(
-        self, messages: list[dict[str, Any]], dialogue: TableDialogue, known: Sequence[str], draft: AnswerDraft
+    async def _rounds(
+        self,
+        messages: list[dict[str, Any]],
+        dialogue: TableDialogue | None,
+        known: Sequence[str],
+        draft: AnswerDraft,
+        ends_at: float,
     ) -> AsyncGenerator[str, None]:
         """What the model says. Where it ends in calls it is asked again, with what the tables say and without
         functions. Time and tokens are those of one answer."""
-        calls, said = CallsOfRound(), ""
-        async with aclosing(self._texts(messages, known, draft, dialogue.ends_at, calls=calls)) as pieces:
-            async for piece in pieces:
-                said += piece
-                yield piece
-        if not calls or draft.cut_off:
-            return
-        messages += await dialogue.run(said, calls)
-        assert draft.usage is not None
-        # What a model says before a call is a paragraph of its own.
-        gap = "\n\n" if said else ""
-        async with aclosing(self._texts(messages, known, draft, dialogue.ends_at, draft.usage)) as pieces:
-            async for piece in pieces:
-                yield gap + piece
-                gap = ""
+        calls = None if dialogue is None else CallsOfRound()
+        said, spent = "", _NOTHING
+        while True:
+            # What a model says before a call is a paragraph of its own.
+            gap = "\n\n" if said else ""
+            async with aclosing(self._round(messages, known, draft, ends_at, spent, calls)) as pieces:
+                async for piece in pieces:
+                    said += piece
+                    yield gap + piece
+                    gap = ""
+            if dialogue is None or not calls or draft.cut_off:
+                return
+            messages += await dialogue.run(said, calls)
+            spent, calls = draft.usage or _NOTHING, None
 
     def _end(self) -> float:
         """When the writing has to be over, by the monotonic clock: time is left for checking."""
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
-    async def _texts(
-        self,
-        messages: list[dict[str, Any]],
-        known: Sequence[str],
-        draft: AnswerDraft,
-        ends_at: float,
-        spent: Usage = _NOTHING,
-        calls: CallsOfRound | None = None,
-    ) -> AsyncGenerator[str, None]:
-        """What the model says, as it may be shown. Nothing is until it is clear that it does not decline. Raises:
-        NoAnswer, at the end, when it does. The parameters are those of :meth:`_spoken`."""
-        head = ""
-        is_clear = False
-        async with aclosing(self._spoken(messages, known, draft, ends_at, spent, calls)) as pieces:
-            async for piece in pieces:
-                if is_clear:
-                    yield piece
-                    continue
-                head += piece
-                if not NO_ANSWER.startswith(head.strip(_AROUND)[: len(NO_ANSWER)]):
-                    is_clear = True
-                    yield head.lstrip()
-        if not is_clear and head.strip():
-            if head.strip(_AROUND).startswith(NO_ANSWER):
-                raise NoAnswer
-            yield head
-
-    async def _spoken(
+    async def _round(
         self,
         messages: list[dict[str, Any]],
         known: Sequence[str],
@@ -271,9 +272,9 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str, None]:
-        """What the model says, without what is no answer, unless it stands in a text that is ``known``; ``draft``
-        gets what it took, with what was ``spent`` before, and how it ended. Functions are offered when ``calls`` are to
-        be gathered."""
+        """What the model says to these messages, without what is no answer, unless it stands in a text that is
+        ``known``; ``draft`` gets what it took, with what was ``spent`` before, and how it ended. Functions are offered
+        when ``calls`` are to be gathered. Raises: NoAnswer, at the end, when the model declines."""
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         room_tokens = self._limits.context_tokens - prompt_tokens
@@ -285,6 +286,7 @@ class OpenAICompatibleGenerator:
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
         plain = " ".join(" ".join(known).split())
         machinery = MachineryStream(lambda text: " ".join(text.split()) in plain)
+        opening = _Opening()
         request = Request(messages, ends_at, answer_tokens, offers_tables=calls is not None)
         async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:
@@ -301,19 +303,20 @@ class OpenAICompatibleGenerator:
                     said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
                     reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
                     draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
-                shown = machinery.feed(delta.text)
-                draft.has_machinery = draft.has_machinery or machinery.withheld
-                if len(shown) > characters_left:
+                said = machinery.feed(delta.text)
+                if shown := opening.feed(said[:characters_left]):
+                    yield shown
+                characters_left -= len(said)
+                if characters_left < 0:
                     # A server that heeds no max_tokens: the rest is not read.
                     draft.cut_off = True
-                    yield shown[:characters_left]
-                    return
-                characters_left -= len(shown)
-                if shown:
+                    break
+            else:
+                if shown := opening.feed(machinery.close()):
                     yield shown
-        if rest := machinery.close():
-            yield rest
         draft.has_machinery = draft.has_machinery or machinery.withheld
+        if rest := opening.close():
+            yield rest
 
     def _usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
