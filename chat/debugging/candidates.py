@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.formats import number_format
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy
 
@@ -180,7 +179,6 @@ STAGES = {
     "decide": gettext_lazy("decide that nothing answers"),
     "write": gettext_lazy("write"),
     "check": gettext_lazy("check the sentences"),
-    "write and check": gettext_lazy("write and check"),
     "answer": gettext_lazy("answer"),
     "total": gettext_lazy("total"),
 }
@@ -202,16 +200,6 @@ def stage_label(name: str) -> str:
 def reason_label(name: str) -> str:
     """What speaks against a sentence, in words."""
     return str(REASONS.get(name, name))
-
-
-def group_digits(number: int) -> str:
-    """A count with its thousands set apart, as the reader's language does it."""
-    return str(number_format(number, force_grouping=True))
-
-
-def fill_in_number(text: str, number: int) -> str:
-    """A text with its count in place of ``%(number)s``."""
-    return text % {"number": group_digits(number)}
 
 
 # The sentences of an answer and how far their sources bear them out.

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import is_closed_to, may_read_all
@@ -20,8 +19,6 @@ from chat.debugging.candidates import (
     CandidateRow,
     Shown,
     candidate_rows,
-    fill_in_number,
-    group_digits,
     sentences_of,
     snippet,
     stage_label,
@@ -41,44 +38,6 @@ from retrieval.search.passage_rows import load_passages
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
-
-# How the context of an answer came about, in words.
-
-
-def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
-    """What came in, was dropped, added and stripped, and what that makes; empty when nothing was put together.
-
-    ``counted`` are the statistics of :func:`retrieval.search.assembly.assemble`. What did not happen is not told.
-    """
-    if not counted:
-        return ()
-    hits, repeats, left_out, added, stripped, blocks, documents, tokens, budget = (
-        counted.get(name, 0)
-        for name in (
-            *("hits", "repeats_dropped", "over_budget_dropped", "neighbours_added", "overlap_characters_stripped"),
-            *("blocks", "documents", "tokens", "budget_tokens"),
-        )
-    )
-    happened = (
-        (ngettext("%(number)s repeat dropped", "%(number)s repeats dropped", repeats), repeats),
-        (ngettext("%(number)s left out for lack of room", "%(number)s left out for lack of room", left_out), left_out),
-        (ngettext("%(number)s neighbour added", "%(number)s neighbours added", added), added),
-        (
-            ngettext("%(number)s character of overlap stripped", "%(number)s characters of overlap stripped", stripped),
-            stripped,
-        ),
-    )
-    return (
-        fill_in_number(ngettext("%(number)s hit", "%(number)s hits", hits), hits),
-        *(fill_in_number(text, number) for text, number in happened if number),
-        _("%(blocks)s from %(documents)s")
-        % {
-            "blocks": fill_in_number(ngettext("%(number)s block", "%(number)s blocks", blocks), blocks),
-            "documents": fill_in_number(ngettext("%(number)s document", "%(number)s documents", documents), documents),
-        },
-        _("%(tokens)s of %(budget)s tokens") % {"tokens": group_digits(tokens), "budget": group_digits(budget)},
-    )
-
 
 # What may be searched, and shown, when somebody looks into another person's answer.
 
@@ -110,10 +69,10 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stage: ``left`` and ``width`` in percent of the whole. ``start_ms`` is None when nobody knows when it began."""
+    """A stage: ``left`` and ``width`` in percent of the whole."""
 
     name: str
-    start_ms: float | None
+    start_ms: float
     milliseconds: float
     whole_ms: float
     nested: bool = False
@@ -124,7 +83,7 @@ class Bar:
 
     @property
     def left(self) -> float:
-        return round(min(100.0, 100 * (self.start_ms or 0.0) / self.whole_ms), 2)
+        return round(min(100.0, 100 * self.start_ms / self.whole_ms), 2)
 
     @property
     def width(self) -> float:
@@ -132,8 +91,7 @@ class Bar:
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
-    """The stages of a search from its timings, in the order of the work; those that it does not know last, without a
-    beginning. Empty without timings."""
+    """The stages of a search from its timings, in the order of the work; empty without timings."""
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
@@ -143,38 +101,32 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
         if stage == "legs":
             bars += [Bar(each, at, timings_ms[each], whole, nested=True) for each in _AT_ONCE if timings_ms.get(each)]
         at += timings_ms[stage]
-    unknown = timings_ms.keys() - {*_SEARCH, *_AT_ONCE, "total"}
-    return (*bars, *(Bar(stage, None, timings_ms[stage], whole) for stage in sorted(unknown)))
+    return tuple(bars)
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
     """The stages of an answer: search, context, wait, write, check; those that its timings do not show are left out.
 
     ``timings_ms`` are moments since its beginning: `searched`, `first_token`, `written` and `total`. Of what passed
-    before `searched`, ``search_ms`` was the search. Without `written`, writing and checking are one stage,
-    `write and check`.
+    before `searched`, ``search_ms`` was the search.
     """
     total, searched = timings_ms.get("total", 0.0), timings_ms.get("searched")
     if not total:
         return ()
     if searched is None:
         return (Bar("answer", 0.0, total, total),)
-    first, written = timings_ms.get("first_token"), timings_ms.get("written")
     # Each stage with the moment at which it ends.
     ends = {"search": searched}
     if search_ms is not None and search_ms <= searched:
         ends = {"search": search_ms, "context": searched}
-    if first is None:
+    if "first_token" in timings_ms:
+        ends |= {"wait": timings_ms["first_token"], "write": timings_ms["written"], "check": total}
+    elif total > searched:
         ends["decide"] = total
-    elif written is None:
-        ends |= {"wait": first, "write and check": total}
-    else:
-        ends |= {"wait": first, "write": written, "check": total}
     starts = [0.0, *ends.values()]
     return tuple(
         Bar(stage, start, max(0.0, end - start), total)
         for start, (stage, end) in zip(starts, ends.items(), strict=False)
-        if end > start or stage != "decide"
     )
 
 
@@ -193,7 +145,6 @@ class Panel:
     search_bars: tuple[Bar, ...]
     answer_bars: tuple[Bar, ...]
     weights: Mapping[str, float]
-    context: tuple[str, ...]
     sentences: tuple[dict[str, Any], ...]
     rows: tuple[CandidateRow, ...]
     lexical_matches: int | None = None
@@ -229,7 +180,6 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         search_bars=search_bars(trace.timings_ms),
         answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
         weights=used_weights(trace),
-        context=context_in_words(trace.assembly),
         sentences=sentences_of(answer),
         rows=candidate_rows(trace, shown),
         lexical_matches=matches,
