@@ -132,9 +132,9 @@ def remove_markers(text: str) -> str:
     return _outside_code(text, lambda prose: MARKER.sub("", prose))
 
 
-def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
-    """``text[begin:end]`` with every marker in the form ``[n]``, and those that name no known source removed with the
-    space before.
+def keep_known_markers(text: str, known: Collection[int]) -> str:
+    """The text with every marker in the form ``[n]``, and those that name no known source removed with the space
+    before.
 
     Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with a number 0, are no
     markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
@@ -152,8 +152,6 @@ def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: i
         text,
         lambda prose: _GROUP.sub(rewrite, prose),
         lambda code: _QUOTED_NUMBERS.sub(r"[\1]", code),
-        begin,
-        end,
     )
 
 
@@ -161,21 +159,14 @@ def _numbers(group: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", group)]
 
 
-def _outside_code(
-    text: str,
-    rewrite_prose: Callable[[str], str],
-    rewrite_code: Callable[[str], str] = str,
-    begin: int = 0,
-    end: int | None = None,
-) -> str:
-    """``text[begin:end]``, its prose and its code each rewritten."""
-    end = len(text) if end is None else end
+def _outside_code(text: str, rewrite_prose: Callable[[str], str], rewrite_code: Callable[[str], str] = str) -> str:
+    """The text, its prose and its code each rewritten."""
     rewritten = []
+    begin = 0
     for code in find_code(text):
-        first, last = (min(max(begin, at), end) for at in (code.start, code.end))
-        rewritten += [rewrite_prose(text[begin:first]), rewrite_code(text[first:last])]
-        begin = last
-    return "".join([*rewritten, rewrite_prose(text[begin:end])])
+        rewritten += [rewrite_prose(text[begin : code.start]), rewrite_code(text[code.start : code.end])]
+        begin = code.end
+    return "".join([*rewritten, rewrite_prose(text[begin:])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import find_code
@@ -27,8 +29,7 @@ LONGEST_UNIT = 700
 
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
-_MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
-_HEADINGS = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+_MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
 # An entry of a table of contents: nothing but links within the site.
@@ -65,15 +66,9 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """What stands under one heading, up to the next heading of any level. ``level`` is 1 for the outermost heading, 0
-    for the document's title and for what stands before the first heading. ``end`` is that of its last block.
-    """
+    """The blocks of a source that stand under one heading, up to the next heading of any level."""
 
-    source: ContextSource
     heading: str
-    level: int
-    start: int
-    end: int
     blocks: tuple[Block, ...]
 
 
@@ -96,41 +91,25 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
 
 
 def sections_of(source: ContextSource) -> list[SourceSection]:
-    """The sections of a source, in order; one without text of its own, such as a chapter's title, has no blocks."""
-    content, offset = source.block.content, source.block.start
-    blocks = blocks_of(source)
-    starts = {block.heading_start for block in blocks}
-    codes = [block for block in blocks if block.kind is BlockKind.CODE]
-    for match in _HEADINGS.finditer(content):
-        start = match.start() + offset
-        if start not in starts and not any(code.start <= start < code.end for code in codes):
-            starts.add(start)
-    sections: list[SourceSection] = []
-    for heading_start in sorted(starts, key=lambda start: -1 if start is None else start):
-        own = tuple(block for block in blocks if block.heading_start == heading_start)
-        is_shown = heading_start is not None and offset <= heading_start < source.block.end
-        begin = heading_start if heading_start is not None and is_shown else own[0].start
-        if heading_start is None:
-            heading, level = plain(source.block.best.document_title), 0
-        else:
-            heading, level = _heading(source, heading_start if is_shown else None, begin)
-        sections.append(SourceSection(source, heading, level, begin, own[-1].end if own else begin, own))
+    """The sections of a source that have text, in order. What stands before the first heading has the document's title
+    as its own."""
+    sections = []
+    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
+        own = tuple(blocks)
+        sections.append(SourceSection(_heading(source, heading_start, own[0].start), own))
     return sections
 
 
 def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """All that could be quoted, in the order of the sources and then of the text; headings and tables of
     contents are left out."""
-    return [unit for source in sources for unit in _kept_units(source)]
+    return [unit for source in sources for unit in _units_of(source)]
 
 
 # Of the answers that are being written; each asks for the units of its sources several times.
 @functools.lru_cache(maxsize=128)
-def _kept_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
-    return tuple(_units_of(source))
-
-
-def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
+def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
+    units = []
     content, offset = source.block.content, source.block.start
     for section in sections_of(source):
         for block in section.blocks:
@@ -141,7 +120,8 @@ def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
                 place = (source, offset + start, offset + start + len(text))
-                yield QuotableUnit(*place, text, kind, heading, block, section, table_head)
+                units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
+    return tuple(units)
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
@@ -173,10 +153,10 @@ def _question(content: str, block: Block) -> str:
     return plain(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
-def table_head(content: str, block: Block, origin: int = 0) -> str:
+def table_head(content: str, block: Block) -> str:
     """The head of a table as Markdown, with the rule below it; empty where it has none, or not in this text."""
-    header = find_header(content, block, origin)
-    return as_markdown(content[header[0] - origin : header[1] - origin]) if header else ""
+    header = find_header(content, block)
+    return as_markdown(content[header[0] : header[1]]) if header else ""
 
 
 def as_markdown(row: str) -> str:
@@ -188,21 +168,17 @@ def as_markdown(row: str) -> str:
     return f"{line}\n|{'---|' * len(cells)}" if row.lstrip().startswith("<table") else line
 
 
-def _heading(source: ContextSource, heading_start: int | None, begin: int) -> tuple[str, int]:
-    """The heading of a section, without markup, and its level; without ``heading_start`` by the passage's headings."""
+def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
+    """The heading of a section, without markup; where it stands before the source, as the passage knows it."""
     context = source.block
-    path = context.passage_at(begin).heading_path
     if heading_start is None:
-        return (path[-1] if path else ""), len(path)
+        return plain(context.best.document_title)
+    if not context.start <= heading_start < context.end:
+        path = context.passage_at(begin).heading_path
+        return path[-1] if path else ""
     line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
     markdown = _MARKDOWN_HEADING.match(line)
-    heading = plain(markdown[2].rstrip(" \t#") if markdown else line)
-    if heading.casefold() == plain(context.best.document_title).casefold():
-        return heading, 0
-    if markdown:
-        return heading, len(markdown[1])
-    depths = [depth for depth, title in enumerate(path, start=1) if plain(title).casefold() == heading.casefold()]
-    return heading, depths[0] if depths else len(path) + 1
+    return plain(markdown[1].rstrip(" \t#") if markdown else line)
 
 
 def text_to_encode(unit: QuotableUnit) -> str:

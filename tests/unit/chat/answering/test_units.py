@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.answering.units import UnitKind, quotable_units, sections_of
+from chat.answering.units import UnitKind, quotable_units
 from tests.support.contexts import source
 
 MARKDOWN = """# Pumps
@@ -70,12 +70,3 @@ def test_rows_of_a_table_of_html_have_a_head_in_markdown() -> None:
     assert unit.table_head == "| Grade | Pay |\n|---|---|"
     assert "Junior" in unit.text
     assert "Grade" not in unit.text
-
-
-def test_sections_know_their_levels_also_without_text_of_their_own() -> None:
-    content = "# Values\n\n## Be kind\n\nAlways be kind.\n\n## Be quick\n\nNever be late.\n"
-    assert [(section.heading, section.level, len(section.blocks)) for section in sections_of(source(content))] == [
-        ("Values", 1, 0),
-        ("Be kind", 2, 1),
-        ("Be quick", 2, 1),
-    ]
