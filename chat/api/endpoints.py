@@ -11,6 +11,7 @@ from typing import Any
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection, connections
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import mixins, status, viewsets
 from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
@@ -19,9 +20,7 @@ from rest_framework.response import Response
 
 from chat.api.base import (
     AskersView,
-    answer_within_reach,
     own_answer,
-    own_conversations,
     session_behind,
     visitor_behind,
 )
@@ -38,6 +37,7 @@ from chat.api.serializers import (
 )
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
+from chat.conversations.reach import conversations_of_nobody, find_readable, own_conversations
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.models.conversation import ConversationQuerySet
@@ -72,11 +72,11 @@ class ConversationViewSet(
         return ConversationWithAnswersSerializer if self.action == "retrieve" else ConversationSerializer
 
     def get_queryset(self) -> ConversationQuerySet:
-        own = own_conversations(self.request)
+        own = own_conversations(self.request._request)
         if self.action == "list":
             own = mentioning(own, self.request.user, self.request.query_params.get("q", ""))
         else:
-            own = own | Conversation.objects.filter(owner=None, visitor="")
+            own = own | conversations_of_nobody()
         return own.select_related("collection")
 
 
@@ -199,7 +199,8 @@ class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """An earlier answer of the caller's, and whether it is complete."""
-        return Response(saved_answers_as_json([answer_within_reach(request, answer_id)], request.user)[0])
+        answer = find_readable(request._request, answer_id, of_nobody=True)
+        return Response(saved_answers_as_json([answer], request.user)[0])
 
 
 class AnswerStreamView(AskersView):
@@ -223,14 +224,17 @@ class AnswerStreamView(AskersView):
             if event_id and not EVENT_ID.fullmatch(event_id):
                 raise ValidationError({name: ["This is not the id of an event, such as 1-12."]})
         after = named["after"] or named["Last-Event-ID"] or ""
-        return event_stream(answer_within_reach(request, answer_id), request, after)
+        return event_stream(find_readable(request._request, answer_id, of_nobody=True), request, after)
 
 
 class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """End the writing of an answer: what has been written is kept. A finished answer stays as it is."""
-        answer = own_answer(request, answer_id, or_permitted=True)
+        if rights.may_act_on_all(request.user):
+            answer = get_object_or_404(Answer, pk=answer_id)
+        else:
+            answer = own_answer(request, answer_id)
         async_to_sync(streams.stop)(answer.pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

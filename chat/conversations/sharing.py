@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
 from django.utils import timezone
 
 from chat.conversations import rights
-from chat.conversations.history import REMEMBERED_STATUSES, REMEMBERED_TURNS, may_retell
 from chat.models import Answer, Conversation
 from retrieval.models import Document
 from retrieval.models.collection import is_active
@@ -75,22 +73,11 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
     """Ids of those answers that rest on a document which ``user`` may not read, or which is there no more.
 
     All the sources and near places of an answer count, not the cited ones alone: their passages are shown with it, and
-    a model has read them. The answers before it in its conversation count too: a question that was completed from them,
-    or put to a model with them, may say again what they said. ``answers`` are whole conversations, oldest first.
+    a model has read them. So do those of the earlier answers that it may say again.
     """
     listed = list(answers)
-    documents = {answer.pk: rights.documents_of(answer.quoted_places) for answer in listed}
+    behind = {answer.pk: rights.documents_behind(answer) for answer in listed}
+    found = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*behind.values()))
+    readable = set(found.values_list("pk", flat=True))
     closed = rights.withheld_from(user, listed)
-    behind = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*documents.values()))
-    readable = set(behind.values_list("pk", flat=True))
-    withheld: set[uuid.UUID] = set()
-    remembered: defaultdict[uuid.UUID, deque[Answer]] = defaultdict(lambda: deque(maxlen=REMEMBERED_TURNS))
-    for answer in listed:
-        before = remembered[answer.conversation_id]
-        # Of a refusal, its question alone is told.
-        retells = may_retell(answer) and any(turn.pk in withheld and not turn.refused for turn in before)
-        if retells or answer.pk in closed or not documents[answer.pk] <= readable:
-            withheld.add(answer.pk)
-        if answer.status in REMEMBERED_STATUSES:
-            before.append(answer)
-    return frozenset(withheld)
+    return closed | {pk for pk, documents in behind.items() if not documents <= readable}

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from chat.conversations.reach import answers_readable_by, known_visitor
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.debugging.candidates import (
     CandidateRow,
@@ -27,8 +28,8 @@ from chat.debugging.candidates import (
 from chat.debugging.scores import scores_of
 from chat.models import Answer
 from chat.pages.cards import page_label, passage_url
-from chat.pages.page_views import explainable_answer, for_visitors, known_visitor
-from chat.streaming.asking import answers_readable_by, filters_of
+from chat.pages.page_views import explainable_answer, for_visitors
+from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from chat.conversations import sharing
+from chat.conversations.reach import is_own, own_answers
 from chat.models import Answer, Conversation, Feedback
 from chat.pages.page_views import (
     FeedbackForm,
@@ -23,9 +24,7 @@ from chat.pages.page_views import (
     TitleForm,
     answers_before_branch,
     for_visitors,
-    is_own,
     may_debug,
-    own_answer,
     own_conversation,
     page,
     saved_answers,
@@ -40,7 +39,7 @@ from chat.pages.turns import build_turn, build_withheld_turn, with_refused_feedb
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Keeps a verdict, its reason, or that it was taken back. A bad one is followed by the question what was wrong."""
-    answer = own_answer(request, answer_id)
+    answer = get_object_or_404(own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
         return _refuse(request, answer, form)

@@ -30,9 +30,9 @@ from chat.budgets import budget_of
 from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
+from chat.conversations.reach import find_readable, own_conversations
 from chat.models import Answer, Conversation, Feedback
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
-from chat.streaming import asking
 from retrieval.admin.document_forms import upload_context
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.document import is_narrowed
@@ -61,43 +61,14 @@ def for_visitors(view: View) -> View:
 
 
 def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
-    own = Conversation.objects.of(request.user, known_visitor(request)).select_related("collection")
-    return get_object_or_404(own, pk=conversation_id)
-
-
-def is_own(request: HttpRequest, conversation: Conversation) -> bool:
-    return Conversation.objects.of(request.user, known_visitor(request)).filter(pk=conversation.pk).exists()
-
-
-def own_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    own = Conversation.objects.of(request.user, known_visitor(request))
-    return get_object_or_404(Answer.objects.filter(conversation__in=own), pk=answer_id)
-
-
-def stoppable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """One's own; anybody's with the permission to change answers."""
-    if rights.may_act_on_all(request.user):
-        return get_object_or_404(Answer, pk=answer_id)
-    return own_answer(request, answer_id)
-
-
-def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    answer = get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
-    if not is_own(request, answer.conversation):
-        rights.tell_of_look(answer.conversation)
-    return answer
-
-
-def known_visitor(request: HttpRequest) -> str:
-    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
-    return str(request.session.get(asking.VISITOR_KEY, ""))
+    return get_object_or_404(own_conversations(request).select_related("collection"), pk=conversation_id)
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     """An answer that the caller may read now and look into. Raises: Http404."""
     if not may_debug(request):
         raise Http404
-    answer = readable_answer(request, answer_id)
+    answer = find_readable(request, answer_id)
     if rights.is_withheld(request.user, answer):
         raise Http404
     return answer
@@ -365,7 +336,7 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
     return {
         "collections": list(Collection.objects.readable_by(request.user)),
         "listing": list_newest(
-            Conversation.objects.of(request.user, known_visitor(request)),
+            own_conversations(request),
             request.user,
             (request.GET.get("q") or request.POST.get("q") or "").strip(),
             int(asked_for[:6]) if asked_for.isdecimal() else 0,

@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import translation
@@ -23,6 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retar
 from chat.budgets import QuestionThrottle
 from chat.conf import choosable_models
 from chat.conversations import rights
+from chat.conversations.reach import find_readable, own_answers, stoppable_answers, visitor_of
 from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.models import Answer
 from chat.pages.cards import source_cards
@@ -30,12 +31,9 @@ from chat.pages.page_views import (
     follow_ups,
     for_visitors,
     may_debug,
-    own_answer,
     own_conversation,
     page,
-    readable_answer,
     sidebar,
-    stoppable_answer,
 )
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
@@ -67,7 +65,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
 def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
-    answer = readable_answer(request, answer_id)
+    answer = find_readable(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
     return build_turn(answer, debug=may_debug(request), models=choosable_models(request.user))
@@ -170,7 +168,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
     named = _uuid(request.POST.get("conversation", ""))
     edited = _uuid(request.POST.get("edits", ""))
-    edits = own_answer(request, edited) if edited else None
+    edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
     collection, document = request.POST.get("collection"), request.POST.get("document", "")
     if edits is not None:
         collection, document = edits.collection.slug if edits.collection else "", str(edits.document_id or "")
@@ -182,7 +180,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         answer = asking.begin(
             request.POST.get("question", ""),
             user=request.user,
-            visitor=asking.visitor_of(request),
+            visitor=visitor_of(request),
             caller=caller_of(request),
             conversation_id=named,
             # No collection has such a name, and the database would refuse to look for it.
@@ -237,7 +235,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Ends the writing of an answer. Its stream shows the saved outcome, so htmx needs nothing from here."""
-    answer = stoppable_answer(request, answer_id)
+    answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)

@@ -18,7 +18,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_GET
 
 from chat.conversations import rights
-from chat.models import Answer
+from chat.conversations.reach import answers_of_nobody
 from chat.pages.turns import build_turn, build_withheld_turn
 
 
@@ -54,8 +54,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """An answer that was asked without an account, as HTML for the frame, with its sources as links."""
     _require_sites()
-    of_nobody = Answer.objects.filter(conversation__owner=None, conversation__visitor="")
-    found = get_object_or_404(of_nobody.select_related("feedback", "repeats"), pk=answer_id)
+    found = get_object_or_404(answers_of_nobody().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)
     turn = build_withheld_turn(found) if is_withheld else build_turn(found)
     return render(request, "chat/_turn.html", {"turn": turn, "sources": turn.sources, "readonly": True})

@@ -10,13 +10,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import budgets, conf
 from chat.conversations import rights
+from chat.conversations.reach import conversations_of_nobody
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION
@@ -26,16 +26,6 @@ from retrieval.key_limits import limits_of
 from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
 from retrieval.types import SearchFilters, SearchMethod, Turn
-
-VISITOR_KEY = "visitor"
-
-
-def visitor_of(request: HttpRequest) -> str:
-    """An id for the browser of someone who is not signed in, kept in the session."""
-    session = request.session
-    if VISITOR_KEY not in session:
-        session[VISITOR_KEY] = uuid.uuid4().hex
-    return str(session[VISITOR_KEY])
 
 
 @disk.saving()
@@ -145,22 +135,8 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
 def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
     """Conversations the caller may go on with: their own, or, for a program that keeps no cookies, one it can name."""
     if not visitor and not getattr(user, "is_authenticated", False):
-        return Conversation.objects.filter(owner=None, visitor="")
+        return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
-
-
-def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
-    """Answers of the caller's own conversations; staff with the permission to view answers may read those of others
-    whose documents they may read."""
-    if rights.may_read_all(user):
-        closed = rights.is_closed_to(user)
-        own = Q(conversation__owner=user)
-        return Answer.objects.all() if closed is None else Answer.objects.filter(own | ~closed)
-    if getattr(user, "is_authenticated", False):
-        return Answer.objects.filter(conversation__in=Conversation.objects.of(user, ""))
-    if not visitor:
-        return Answer.objects.none()
-    return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
 
 
 def filters_of(answer: Answer) -> SearchFilters:

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chat.conversations import reach
 from chat.models import Answer, Conversation
-from chat.streaming import asking
 from retrieval.models import Collection
 from tests.support.keys import key_of
 
@@ -52,7 +52,7 @@ def browser() -> Callable[[str], APIClient]:
     def browse(name: str) -> APIClient:
         client = APIClient(raise_request_exception=False)
         session = client.session
-        session[asking.VISITOR_KEY] = name
+        session[reach.VISITOR_KEY] = name
         session.save()
         return client
 

@@ -15,6 +15,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
+from chat.conversations import reach
 from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
@@ -66,7 +67,7 @@ def client_of(user: User | None = None, visitor: str = "") -> Client:
         client.force_login(user)
     if visitor:
         session = client.session
-        session[asking.VISITOR_KEY] = visitor
+        session[reach.VISITOR_KEY] = visitor
         session.save()
     return client
 

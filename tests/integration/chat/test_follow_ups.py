@@ -11,6 +11,7 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from django.test import AsyncClient
 
+from chat.conversations import reach
 from chat.conversations.history import turns_before
 from chat.models import Answer
 from chat.streaming import asking, streams
@@ -83,7 +84,7 @@ async def test_the_stream_says_so_before_the_answer(library: Collection) -> None
     answer, _ = await ask("and its price?", conversation_id=before.conversation_id)
     client = AsyncClient()
     session = await sync_to_async(lambda: client.session)()
-    session[asking.VISITOR_KEY] = "browser-1"
+    session[reach.VISITOR_KEY] = "browser-1"
     await session.asave()
     client.cookies["sessionid"] = session.session_key
     streamed = []

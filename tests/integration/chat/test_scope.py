@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 
-from chat.conversations import rights
+from chat.conversations import reach, rights
 from chat.conversations.history import turns_before
 from chat.models import Answer, Conversation
 from chat.streaming import asking, streams
@@ -37,7 +37,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 def browser(library: Collection) -> Client:
     client = Client()
     session = client.session
-    session[asking.VISITOR_KEY] = "browser-1"
+    session[reach.VISITOR_KEY] = "browser-1"
     session.save()
     return client
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chat.conversations import sharing
-from chat.conversations.history import REMEMBERED_TURNS
+from chat.conversations.history import REMEMBERED_TURNS, documents_behind
 from chat.models import Answer, Citation, Conversation
 from retrieval.models import Collection, Document
 
@@ -41,6 +41,8 @@ def answered(conversation: Conversation, question: str, *documents: Document, **
         "sources": [source(document) for document in documents],
     }
     answer = Answer.objects.create(conversation=conversation, question=question, **(values | others))
+    answer.source_documents = documents_behind(answer)
+    answer.save()
     Citation.objects.create(
         answer=answer, marker=1, marker_start=max(0, answer.text.find("[1]")), marker_end=3, document=documents[0],
         document_title="Sheet", quote="The pump", start=0, end=8,
@@ -196,8 +198,10 @@ def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(
         answered(conversation, f"alone {number}", document, completed_question="")
     answered(conversation, "too late", document)
     assert withheld(conversation) == ["secret"]
-    Answer.objects.filter(question="alone 2").update(completed_question="retold")
-    assert withheld(conversation) == ["secret", "alone 2", "too late"]
+    answered(conversation, "another secret", private, completed_question="")
+    answered(conversation, "retold", document)
+    answered(conversation, "retold again", document)
+    assert withheld(conversation) == ["secret", "another secret", "retold", "retold again"]
     # What failed is not told, and takes nobody's place.
     Answer.objects.filter(question="alone 2").update(completed_question="")
     Answer.objects.filter(question="alone 0").update(status=Answer.Status.FAILED)

@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat import conf
+from chat.conversations.reach import answers_readable_by
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import asking, saving, streams, writing
@@ -380,9 +381,9 @@ def test_a_conversation_belongs_to_its_browser(library: Collection) -> None:
     assert begin("And the other?", conversation_id=answer.conversation_id).conversation == answer.conversation
     with pytest.raises(InvalidQuestion, match="not yours"):
         asking.begin("Mine?", user=AnonymousUser(), visitor="browser-2", conversation_id=answer.conversation_id)
-    assert asking.answers_readable_by(AnonymousUser(), "browser-2").count() == 0
-    assert asking.answers_readable_by(AnonymousUser(), "browser-1").count() == 2
-    assert asking.answers_readable_by(AnonymousUser(), "").count() == 0
+    assert answers_readable_by(AnonymousUser(), "browser-2").count() == 0
+    assert answers_readable_by(AnonymousUser(), "browser-1").count() == 2
+    assert answers_readable_by(AnonymousUser(), "").count() == 0
 
 
 def test_a_citation_outlives_its_document(library: Collection) -> None:

@@ -1,0 +1,82 @@
+"""Whose conversations and answers a request reaches, from a page and over the API."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+
+from chat.conversations import rights
+from chat.models import Answer, Conversation
+from chat.models.conversation import ConversationQuerySet
+
+VISITOR_KEY = "visitor"
+
+
+def visitor_of(request: HttpRequest) -> str:
+    """An id for the browser of someone who is not signed in, kept in the session."""
+    session = request.session
+    if VISITOR_KEY not in session:
+        session[VISITOR_KEY] = uuid.uuid4().hex
+    return str(session[VISITOR_KEY])
+
+
+def known_visitor(request: HttpRequest) -> str:
+    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
+    return str(request.session.get(VISITOR_KEY, ""))
+
+
+def own_conversations(request: HttpRequest) -> ConversationQuerySet:
+    """The conversations of the user, or of the visitor's browser."""
+    return Conversation.objects.of(request.user, known_visitor(request))
+
+
+def conversations_of_nobody() -> ConversationQuerySet:
+    """Those of programs without an account or cookies, which reach them by their ids."""
+    return Conversation.objects.filter(owner=None, visitor="")
+
+
+def is_own(request: HttpRequest, conversation: Conversation) -> bool:
+    return own_conversations(request).filter(pk=conversation.pk).exists()
+
+
+def own_answers(request: HttpRequest) -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__in=own_conversations(request))
+
+
+def answers_of_nobody() -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+
+
+def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
+    """One's own; anybody's with the permission to change answers."""
+    return Answer.objects.all() if rights.may_act_on_all(request.user) else own_answers(request)
+
+
+def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
+    """Answers of the caller's own conversations; staff with the permission to view answers may read those of others
+    whose documents they may read."""
+    if rights.may_read_all(user):
+        closed = rights.is_closed_to(user)
+        own = Q(conversation__owner=user)
+        return Answer.objects.all() if closed is None else Answer.objects.filter(own | ~closed)
+    if getattr(user, "is_authenticated", False):
+        return Answer.objects.filter(conversation__in=Conversation.objects.of(user, ""))
+    if not visitor:
+        return Answer.objects.none()
+    return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
+
+
+def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
+    """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Whoever reads
+    another person's is told of, for the record. Raises: Http404."""
+    answers = answers_readable_by(request.user, known_visitor(request))
+    if of_nobody:
+        answers = answers | answers_of_nobody()
+    answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)
+    if answer.conversation.subject and not is_own(request, answer.conversation):
+        rights.tell_of_look(answer.conversation)
+    return answer
