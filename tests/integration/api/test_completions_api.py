@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ from rest_framework.test import APIClient
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, StreamedEvent
-from chat.streaming import streams, writing
+from chat.streaming import streams
 from chat.types import AnswerToken, Completed, Failed
 from retrieval.models import Collection
 
@@ -210,40 +209,6 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     chunks = await stream()
     assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
     assert chunks[-2]["answer"] == "Twenty-five."
-
-
-async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.2)
-    left = asyncio.Event()
-
-    async def endless(*args: Any, **kwargs: Any) -> Any:
-        try:
-            yield AnswerToken("Twenty-five days")
-            await asyncio.sleep(60)
-        finally:
-            left.set()
-
-    monkeypatch.setattr(pipeline, "answer", endless)
-    read = asyncio.Event()
-
-    async def reader() -> None:
-        response = await complete(AsyncClient(), stream=True)
-        async for part in response.streaming_content:
-            if b"Twenty-five" in part:
-                read.set()
-
-    # As the server does with the task of a request whose line is closed.
-    reading = asyncio.create_task(reader())
-    await asyncio.wait_for(read.wait(), 60)
-    reading.cancel()
-    await asyncio.wait_for(left.wait(), 60)
-    for _ in range(1200):
-        answer = await Answer.objects.aget()
-        if answer.is_finished:
-            break
-        await asyncio.sleep(0.05)
-    assert (answer.status, answer.text) == (Answer.Status.STOPPED, "Twenty-five days")
 
 
 def test_the_schema_describes_the_protocol(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -18,15 +17,14 @@ from chat import conf
 from chat.answering import pipeline
 from chat.exceptions import SiteBusy
 from chat.models import Answer, Conversation, StreamedEvent
-from chat.streaming import asking, streams, writing
+from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
 from retrieval.api.callers import network_of
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
+from tests.support.asking import QUESTION, begin
 from tests.support.faults import counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-QUESTION = "How heavy is the MX-9920-W?"
 
 
 class Gated:
@@ -46,12 +44,10 @@ class Gated:
         yield "3450 grams [1]."
 
 
-@pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document], settings: LazySettings) -> Collection:
+@pytest.fixture(autouse=True)
+def _nothing_is_kept(settings: LazySettings) -> None:
     cache.clear()
     settings.ANSWER_CACHE_SECONDS = 0
-    ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams.")
-    return collection
 
 
 @pytest.fixture
@@ -59,10 +55,6 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
     generator = Gated()
     monkeypatch.setattr(conf, "generator", lambda _name: generator)
     return generator
-
-
-def begin(question: str = QUESTION, caller: str = "") -> Answer:
-    return asking.begin(question, user=AnonymousUser(), visitor="browser-1", caller=caller)
 
 
 class Reader:
@@ -146,30 +138,6 @@ async def test_who_comes_back_to_the_queue_has_kept_the_place(
     gated.gate.set()
     for each in (first, again, third):
         assert (await each.hears("completed")).payload["text"] == "It weighs 3450 grams [1]."
-
-
-@pytest.mark.parametrize("may_return", [True, False])
-async def test_who_left_for_good_leaves_the_queue(
-    library: Collection, gated: Gated, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, may_return: bool
-) -> None:
-    if may_return:
-        monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.1)
-    settings.ANSWERS_AT_ONCE = 1
-    first = await reader()
-    await first.hears("token")
-    second = await reader(may_return=may_return)
-    await until(lambda: second.places == [1])
-    abandoned = counted("ragsite_abandoned_answers_total")
-    second.task.cancel()
-    left = time.monotonic()
-    await until(lambda: ADMISSION.counts() == (1, 0))
-    # Within a second, on a machine that may be busy; a reader who may come back has five.
-    assert time.monotonic() - left < 4.0
-    assert counted("ragsite_abandoned_answers_total") == abandoned + 1
-    await until(lambda: second.answer.pk not in writing.RUNS)
-    assert await second.status() == Answer.Status.STOPPED
-    gated.gate.set()
-    await first.hears("completed")
 
 
 async def test_an_answer_that_serves_again_does_not_wait(

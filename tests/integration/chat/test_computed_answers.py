@@ -35,11 +35,6 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
     return collection
 
 
-@pytest.fixture
-def api() -> APIClient:
-    return APIClient()
-
-
 def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collection, api: APIClient) -> None:
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     document = Document.objects.get(source="parts.csv")

@@ -19,18 +19,6 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
-@pytest.fixture
-def owner() -> User:
-    return User.objects.create_user("owner")
-
-
-@pytest.fixture
-def mine(owner: User) -> Client:
-    client = Client()
-    client.force_login(owner)
-    return client
-
-
 def conversation(owner: User, title: str, question: str = "q", text: str = "", days: int = 0) -> Conversation:
     made = Conversation.objects.create(owner=owner, title=title, updated_at=timezone.now() - timedelta(days=days))
     Answer.objects.create(conversation=made, question=question, text=text, status=Answer.Status.COMPLETED)

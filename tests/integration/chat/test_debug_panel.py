@@ -9,18 +9,15 @@ from collections.abc import Callable
 import openpyxl
 import pptx
 import pytest
-from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
 from django.db import connection
-from django.test import Client
 
-from chat.conversations import reach
 from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
-from chat.streaming import asking, streams
+from chat.streaming import asking
 from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, Document, SearchProfile
@@ -28,6 +25,7 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import profiles
 from retrieval.search.lexical_ranker import count_matches, matched_spans
+from tests.support.asking import answered, client_of
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,29 +53,12 @@ def staff(db: None) -> User:
     return User.objects.create_superuser("admin", password="a long enough one")
 
 
-def answered(question: str = QUESTION, **options: object) -> Answer:
-    answer = asking.begin(question, user=None, visitor="browser-1", **options)  # type: ignore[arg-type]
-    async_to_sync(streams.finish)(answer.pk)
-    return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
-
-
-def client_of(user: User | None = None, visitor: str = "") -> Client:
-    client = Client()
-    if user:
-        client.force_login(user)
-    if visitor:
-        session = client.session
-        session[reach.VISITOR_KEY] = visitor
-        session.save()
-    return client
-
-
 def text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_the_panel_tells_both_searches_of_a_follow_up(library: Collection, staff: User) -> None:
-    first = answered()
+    first = answered(QUESTION)
     answer = answered("and its price?", conversation_id=first.conversation_id)
     client = client_of(staff)
     text = text_of(client.get(f"/answers/{answer.pk}/debug/").content.decode())
@@ -89,7 +70,7 @@ def test_the_panel_tells_both_searches_of_a_follow_up(library: Collection, staff
 
 
 def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     panel = panel_of(answer, staff)
     assert panel is not None
     assert [bar.name for bar in panel.search_bars][:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
@@ -109,7 +90,7 @@ def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None
 
 
 def test_other_browsers_get_a_page(library: Collection, staff: User) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
     assert "<!doctype html>" in page
     assert "chat/debug" in page
@@ -118,7 +99,7 @@ def test_other_browsers_get_a_page(library: Collection, staff: User) -> None:
 def test_only_staff_look_in_unless_the_site_says_otherwise(
     library: Collection, staff: User, settings: LazySettings
 ) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     asker, other = client_of(visitor="browser-1"), client_of(visitor="browser-2")
     paths = [f"/answers/{answer.pk}/{page}/" for page in ("debug", "debug/scores")]
     for path in paths:
@@ -136,7 +117,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
 
     monkeypatch.setattr("retrieval.search.vector_ranker.VectorRanker.rank", broken)
     settings.CHAT_DEBUG_FOR_EVERYONE = True
-    answer = answered()
+    answer = answered(QUESTION)
     path = f"/answers/{answer.pk}/debug/"
     for_staff = client_of(staff).get(path).content.decode()
     for_asker = client_of(visitor="browser-1").get(path).content.decode()
@@ -159,7 +140,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
 
 
 def test_a_passage_that_is_gone_shows_what_was_saved(library: Collection, staff: User) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     Document.objects.filter(source="pump.md").delete()
     panel = panel_of(answer, staff)
     assert panel is not None
@@ -174,7 +155,7 @@ def test_a_count_that_takes_too_long_is_announced(
     def late(*_: object, **__: object) -> int:
         raise RetrieverFailed("The lexical search ran past its 2 s.")
 
-    answer = answered()
+    answer = answered(QUESTION)
     monkeypatch.setattr("chat.debugging.panel.count_matches", late)
     panel = panel_of(answer, staff)
     assert panel is not None
@@ -219,7 +200,7 @@ def statement(start: int, end: int, *, supported: bool, **more: object) -> dict[
 def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: User) -> None:
     profile = SearchProfile.objects.create(slug="parts", name="Parts")
     version = profiles.add_version(profile, ProfileSettings(top_k=5))
-    answer = answered()
+    answer = answered(QUESTION)
     source = answer.sources[0]
     start = source["start"] + source["content"].index("3450")
     prompt = {"version": 2, "sources_left_out": [4], "sources_with_instructions": [3, 1]}
@@ -266,7 +247,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[PanelScore]:
 
 
 def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: User, judged: list[PanelScore]) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     client = client_of(staff)
     path = f"/answers/{answer.pk}/debug/scores/"
     assert "hx-trigger" not in client.get(path).content.decode()
@@ -287,7 +268,7 @@ def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: U
 def test_a_provider_that_breaks_is_announced_and_the_others_are_shown(
     library: Collection, staff: User, judged: list[PanelScore], settings: LazySettings
 ) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     judged.append(PanelScore("faithfulness", 0.93))
 
     def broken(answer: Answer) -> list[PanelScore]:
@@ -308,7 +289,7 @@ def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(
     library: Collection, staff: User, settings: LazySettings
 ) -> None:
     settings.CHAT_DEBUG_FOR_EVERYONE = True
-    mine, theirs, repeating = answered(), answered(), answered()
+    mine, theirs, repeating = answered(QUESTION), answered(QUESTION), answered(QUESTION)
     Answer.objects.filter(pk=theirs.pk).update(conversation=asking.begin("q", user=None, visitor="b-2").conversation)
     for repeated, readers in (
         (mine, (client_of(staff), client_of(visitor="browser-1"))),
@@ -324,7 +305,7 @@ def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(
 
 
 def test_an_answer_that_searched_nothing_has_nothing_to_explain(staff: User, library: Collection) -> None:
-    answer = answered()
+    answer = answered(QUESTION)
     Answer.objects.filter(pk=answer.pk).update(trace={}, status=Answer.Status.FAILED, error="No.")
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
     assert "nothing to explain" in page
@@ -345,7 +326,7 @@ def test_slides_and_sheets_are_called_what_they_are(collection: Collection, inge
         made.save(out)
         ingest(collection, name, out.getvalue())
 
-    answer = answered()
+    answer = answered(QUESTION)
     reader, client = client_of(visitor="browser-1"), client_of(staff)
     assert "Pumps · slide\u00a02" in reader.get(f"/c/{answer.conversation_id}/").content.decode()
     # The passage holds both slides, and begins on the first one.

@@ -16,21 +16,9 @@ HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture
-def owner() -> User:
-    return User.objects.create_user("owner")
-
-
-@pytest.fixture
 def answer(owner: User) -> Answer:
     conversation = Conversation.objects.create(owner=owner, title="Weights")
     return Answer.objects.create(conversation=conversation, question="q", text="t", status=Answer.Status.COMPLETED)
-
-
-@pytest.fixture
-def mine(owner: User) -> Client:
-    client = Client()
-    client.force_login(owner)
-    return client
 
 
 def saved() -> list[tuple[bool, str, str]]:

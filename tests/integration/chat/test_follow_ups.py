@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
-from django.contrib.auth.models import AnonymousUser
 from django.test import AsyncClient
 
 from chat.conversations import reach
 from chat.conversations.history import turns_before
 from chat.models import Answer
-from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
+from tests.support.asking import ask as asked
+from tests.support.asking import begin
 from tests.support.completion_server import CompletionServer, completion_server
 from tests.support.remembered import remembered
 
@@ -44,14 +44,8 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
     return collection
 
 
-def begin(question: str, **options: object) -> Answer:
-    return asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
-
-
 async def ask(question: str, **options: object) -> tuple[Answer, dict[str, object]]:
-    answer = await sync_to_async(begin)(question, **options)
-    events = [event async for event in streams.follow(answer.pk, "")]
-    saved = await Answer.objects.select_related("conversation").aget(pk=answer.pk)
+    saved, events = await asked(question, **options)
     return saved, next(event.payload for event in events if event.name == "searched")
 
 

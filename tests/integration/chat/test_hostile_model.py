@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,7 +16,7 @@ from chat.answering.openai_compatible import CHARACTERS_PER_TOKEN
 from chat.models import Answer
 from chat.streaming import asking
 from retrieval.models import Collection, Document
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,11 +36,9 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 @pytest.fixture
-def model(settings: LazySettings) -> Iterator[ModelServer]:
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "hostile"
-        settings.OPENAI_MAX_TOKENS, settings.OPENAI_CONTEXT_TOKENS = ANSWER_TOKENS, 16000
-        yield server
+def model(model: ModelServer, settings: LazySettings) -> ModelServer:
+    settings.OPENAI_MAX_TOKENS, settings.OPENAI_CONTEXT_TOKENS = ANSWER_TOKENS, 16000
+    return model
 
 
 async def _longest_hold(done: asyncio.Event) -> float:

@@ -13,10 +13,10 @@ from django.test import AsyncClient, Client
 from rest_framework.test import APIClient
 
 from chat import conf
-from chat.answering import completion_client
 from chat.models import Answer, Conversation, LanguageModel, ModelTrial, QuestionCount
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
+from tests.support.asking import answered
 from tests.support.keys import key_of
 from tests.support.model_server import ModelServer, call_pieces, model_server
 from tests.support.remembered import remembered
@@ -37,14 +37,11 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
 
 
 @pytest.fixture
-def small(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+def small(model: ModelServer, settings: Any) -> ModelServer:
     """The built-in model, from the settings."""
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "small"
-        settings.OPENAI_API_KEY = "key-of-small"
-        server.pieces = ["It may carry glycol [1]."]
-        yield server
+    settings.OPENAI_MODEL, settings.OPENAI_API_KEY = "small", "key-of-small"
+    model.pieces = ["It may carry glycol [1]."]
+    return model
 
 
 @pytest.fixture
@@ -65,10 +62,8 @@ def add(server: ModelServer, *groups: Group, name: str = "large", **values: Any)
     return row
 
 
-def ask(user: Any = None, question: str = QUESTION, **options: Any) -> Answer:
-    asked = asking.begin(question, user=user or AnonymousUser(), visitor="browser-1", **options)
-    sync_finish(asked)
-    return Answer.objects.select_related("conversation").get(pk=asked.pk)
+def ask(user: Any = None, **options: Any) -> Answer:
+    return answered(QUESTION, user=user or AnonymousUser(), **options)
 
 
 def sync_finish(answer: Answer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -15,49 +15,22 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
-from chat.answering import completion_client, evidence
+from chat.answering import evidence
 from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
-from chat.models import Answer, QuestionBudget, QuestionCount, StreamedEvent
+from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
-from tests.support.model_server import ModelServer, model_server
-from tests.support.remembered import remembered
+from tests.support.asking import PUMP, QUESTION, ask
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
-QUESTION = "How heavy is the MX-9920-W?"
-
-
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "pump.md", PUMP)
-    return collection
-
-
-@pytest.fixture
-def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
-    with model_server() as server:
-        server.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        yield server
-
-
 WITHOUT_MODEL = "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
-
-
-async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[StreamedEvent]]:
-    asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
-    answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
-    events = [event async for event in streams.follow(answer.pk)]
-    return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 
 async def test_it_is_saved_with_what_it_took(library: Collection, model: ModelServer, settings: LazySettings) -> None:

@@ -11,20 +11,20 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 from django.utils import timezone
 
-from chat.answering import completion_client, model_trial
+from chat.answering import model_trial
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completions import ChatCompletion, chunks
 from chat.debugging.panel import panel_of
-from chat.models import Answer, ModelTrial, StreamedEvent
-from chat.streaming import asking, readers, streams
+from chat.models import ModelTrial
+from chat.streaming import asking, readers
 from chat.tasks import try_model
 from retrieval.models import Collection, Document
-from tests.support.model_server import ModelServer, call_pieces, model_server
+from tests.support.asking import ask
+from tests.support.model_server import ModelServer, call_pieces
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,13 +57,10 @@ def parts(library: Collection, ingest: Ingest) -> Document:
 
 
 @pytest.fixture
-def model(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        server.pieces = ["It may carry glycol [1]."]
-        ModelTrial.objects.create(model=f"tiny at {server.url}", uses_functions=True, tried_at=timezone.now())
-        yield server
+def model(db: None, model: ModelServer) -> ModelServer:
+    model.pieces = ["It may carry glycol [1]."]
+    ModelTrial.objects.create(model=f"tiny at {model.url}", uses_functions=True, tried_at=timezone.now())
+    return model
 
 
 class Cites(list[str]):
@@ -79,13 +76,6 @@ class Cites(list[str]):
         return iter([self._text, f" [{marker}", "]."])
 
 
-async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[StreamedEvent]]:
-    asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
-    answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
-    events = [event async for event in streams.follow(answer.pk)]
-    return await Answer.objects.select_related("conversation").aget(pk=answer.pk), events
-
-
 def told(model: ModelServer) -> list[str]:
     """What the model was told of its calls."""
     return [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "tool"]
@@ -95,7 +85,7 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Docume
     model.rounds = [call_pieces(HEAVY)]
     model.pieces = Cites(model, "The Gate valve GV-200 has weight_g: 640")
     model.usage = {"prompt_tokens": 100, "completion_tokens": 10}
-    answer, events = await ask()
+    answer, events = await ask(QUESTION)
     names = [event.name for event in events]
     assert names[0] == "searched"
     assert names[-1] == "completed"
@@ -133,7 +123,7 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
 ) -> None:
     nothing = '{"question": "Who won the cup?"}'
     model.rounds = [[*call_pieces(HEAVY), *call_pieces(nothing, index=1)]]
-    answer, _ = await ask()
+    answer, _ = await ask(QUESTION)
     boss = await User.objects.acreate_superuser("boss")
     panel = await sync_to_async(panel_of)(answer, boss)
     assert panel is not None
@@ -155,9 +145,9 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
 
 
 async def test_without_tables_no_function_is_offered(library: Collection, model: ModelServer, ingest: Ingest) -> None:
-    await ask()
+    await ask(QUESTION)
     await sync_to_async(ingest)(library, "parts.csv", PARTS)
-    await ask()
+    await ask(QUESTION)
     assert ["tools" in request for request in model.requests] == [False, True]
 
 
@@ -168,7 +158,7 @@ async def test_tables_that_the_asker_may_not_read_are_not_there(
     await sync_to_async(ingest)(library, "towns.csv", "town,inhabitants\nUrk,21000\nEde,120000\nOss,93000\n")
     await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
     model.rounds = [call_pieces(HEAVY)]
-    answer, events = await ask()
+    answer, events = await ask(QUESTION)
     assert told(model) == ["No table answers this with confidence: nothing was computed."]
     assert "weight_g" not in json.dumps(model.requests)
     assert [event.name for event in events].count("searched") == 1
@@ -215,7 +205,7 @@ async def test_a_call_that_cannot_be_run_is_told_to_the_model(
     parts: Document, model: ModelServer, pieces: list[dict[str, object]], said: str
 ) -> None:
     model.rounds, model.preamble = [pieces], "Let me look."
-    answer, _ = await ask()
+    answer, _ = await ask(QUESTION)
     assert said in told(model)[0]
     assert (answer.text, answer.generator) == ("Let me look.\n\nIt may carry glycol [1].", "tiny")
     # Some servers fail over what their own model wrote.
@@ -230,7 +220,7 @@ async def test_calls_at_once_are_told_apart_and_bounded(parts: Document, model: 
     mixed = [piece for both in zip(call_pieces(HEAVY), call_pieces(light, index=1), strict=False) for piece in both]
     mixed += call_pieces(HEAVY)[len(mixed) // 2 :] + call_pieces(light, index=1)[len(mixed) // 2 :]
     model.rounds = [mixed]
-    answer, _ = await ask()
+    answer, _ = await ask(QUESTION)
     assert ["tools" in request for request in model.requests] == [True, False]
     results = told(model)
     assert len(results) == 2
@@ -260,7 +250,7 @@ async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
 ) -> None:
     model.statuses, model.said = [status], sentence
     with caplog.at_level(logging.WARNING):
-        answer, _ = await ask()
+        answer, _ = await ask(QUESTION)
     assert answer.generator == "tiny"
     await ask("May the pump MX-9920-W carry glycol?")
     assert ["tools" in request for request in model.requests] == [True, False, False]
@@ -271,7 +261,7 @@ async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(
     parts: Document, model: ModelServer
 ) -> None:
     model.rounds, model.preamble, model.pieces = [call_pieces(HEAVY)], "Let me look.", ["NO_", "ANSWER"]
-    answer, _ = await ask()
+    answer, _ = await ask(QUESTION)
     assert (answer.refused, answer.generator) == (False, "extractive")
     assert "Let me look" not in answer.text
 
@@ -284,7 +274,7 @@ async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
         model_trial.current_app, "send_task", lambda *sent: trials.append(sent) if "try" in sent[0] else None
     )
     await ModelTrial.objects.all().adelete()
-    await ask()
+    await ask(QUESTION)
     await ask("May the pump MX-9920-W carry glycol?")
     assert ["tools" in request for request in model.requests] == [False, False]
     assert trials == [("chat.tasks.try_model", ["tiny"])]

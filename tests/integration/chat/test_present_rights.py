@@ -26,6 +26,7 @@ from chat.streaming.writing import RUNS
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
+from tests.support.asking import PUMP
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.django_db
 Ingest = Callable[..., Document]
 SECRET = "3450 grams"
 SENTENCE = "This answer came from documents that you may no longer read."
-PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 
 
 def answered(conversation: Conversation, document: Document, question: str = "How heavy?", **others: Any) -> Answer:
@@ -75,11 +75,6 @@ def answered(conversation: Conversation, document: Document, question: str = "Ho
 
 
 @pytest.fixture
-def owner() -> User:
-    return User.objects.create_user("owner")
-
-
-@pytest.fixture
 def document(collection: Collection) -> Document:
     return Document.objects.create(collection=collection, source="sheet.md", title="Sheet")
 
@@ -92,13 +87,6 @@ def conversation(owner: User) -> Conversation:
 @pytest.fixture
 def answer(conversation: Conversation, document: Document) -> Answer:
     return answered(conversation, document)
-
-
-@pytest.fixture
-def mine(owner: User) -> Client:
-    client = Client()
-    client.force_login(owner)
-    return client
 
 
 def made_private(document: Document) -> None:

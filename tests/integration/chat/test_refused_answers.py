@@ -75,23 +75,6 @@ def ask(user: Any = None, **options: Any) -> Answer:
     return answer
 
 
-@pytest.fixture
-def api() -> APIClient:
-    return APIClient()
-
-
-@pytest.fixture
-def owner() -> User:
-    return User.objects.create_user("owner")
-
-
-@pytest.fixture
-def mine(owner: User) -> Client:
-    client = Client()
-    client.force_login(owner)
-    return client
-
-
 def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
     library: Collection, outcome: Callable[[Shape], None]
 ) -> None:

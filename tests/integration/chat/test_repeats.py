@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
@@ -16,27 +16,18 @@ from prometheus_client import REGISTRY
 from chat.answering import pipeline
 from chat.answering.evidence import Evidence
 from chat.answering.extractive import Quotation
-from chat.models import Answer, Citation, Feedback, StreamedEvent
-from chat.streaming import answer_cache, asking, streams
+from chat.models import Answer, Citation, Feedback
+from chat.streaming import answer_cache, streams
 from chat.types import ContextSource
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search import profiles
 from retrieval.types import SearchFilters, Turn
-from tests.support.remembered import remembered
+from tests.support.asking import PUMP, QUESTION, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
-QUESTION = "How heavy is the MX-9920-W?"
-
-
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "pump.md", PUMP)
-    return collection
 
 
 @pytest.fixture
@@ -51,13 +42,6 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(pipeline, "_search", counted)
     return asked
-
-
-async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[StreamedEvent]]:
-    asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
-    answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
-    events = [event async for event in streams.follow(answer.pk)]
-    return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 
 async def served_again(question: str = QUESTION, **options: object) -> bool:

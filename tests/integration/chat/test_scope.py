@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.test import Client
 
-from chat.conversations import reach, rights
+from chat.conversations import rights
 from chat.conversations.history import turns_before
 from chat.models import Answer, Conversation
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
+from tests.support.asking import VISITOR, answered, client_of
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,18 +36,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 @pytest.fixture
 def browser(library: Collection) -> Client:
-    client = Client()
-    session = client.session
-    session[reach.VISITOR_KEY] = "browser-1"
-    session.save()
-    return client
-
-
-def ask(question: str, **options: object) -> Answer:
-    """Answered to its end."""
-    answer = asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
-    async_to_sync(streams.finish)(answer.pk)
-    return Answer.objects.select_related("conversation").get(pk=answer.pk)
+    return client_of(visitor=VISITOR)
 
 
 def found(answer: Answer) -> set[str]:
@@ -54,10 +44,10 @@ def found(answer: Answer) -> set[str]:
 
 
 def test_later_questions_search_the_collection_that_was_chosen_last(library: Collection) -> None:
-    first = ask("How heavy is the pump?", collection="library")
-    moved = ask("How heavy is the pump?", conversation_id=first.conversation_id, collection="archive")
-    follow_up = ask("what is it made of?", conversation_id=first.conversation_id)
-    everywhere = ask("How heavy is the pump?", conversation_id=first.conversation_id, collection="")
+    first = answered("How heavy is the pump?", collection="library")
+    moved = answered("How heavy is the pump?", conversation_id=first.conversation_id, collection="archive")
+    follow_up = answered("what is it made of?", conversation_id=first.conversation_id)
+    everywhere = answered("How heavy is the pump?", conversation_id=first.conversation_id, collection="")
     assert (found(moved), found(follow_up)) == ({"Old pump"}, {"Old pump"})
     assert "Old pump" not in found(first)
     assert {"Old pump", "New pump"} <= found(everywhere)
@@ -69,7 +59,7 @@ def test_later_questions_search_the_collection_that_was_chosen_last(library: Col
         None,
     ]
     with pytest.raises(asking.InvalidQuestion):
-        ask("How heavy?", conversation_id=first.conversation_id, collection="nowhere")
+        answered("How heavy?", conversation_id=first.conversation_id, collection="nowhere")
 
 
 def test_a_document_alone_is_searched_until_that_is_taken_back(library: Collection, browser: Client) -> None:
@@ -81,7 +71,7 @@ def test_a_document_alone_is_searched_until_that_is_taken_back(library: Collecti
     assert found(refused) <= {"Valve"}
     page = browser.get(f"/c/{refused.conversation_id}/").content.decode()
     assert "Only “Valve”" in page
-    follow_up = ask("How heavy is it?", conversation_id=refused.conversation_id)
+    follow_up = answered("How heavy is it?", conversation_id=refused.conversation_id)
     assert found(follow_up) == {"Valve"}
     # Without the box of the document, the form names the collection alone.
     browser.post(
@@ -94,7 +84,7 @@ def test_a_document_alone_is_searched_until_that_is_taken_back(library: Collecti
 def test_what_came_in_a_document_is_searched_with_it(library: Collection) -> None:
     letter = Document.objects.get(source="pump.md")
     Document.objects.filter(source="valve.md").update(parent=letter)
-    assert found(ask("How heavy is the valve?", document=letter.pk)) == {"New pump", "Valve"}
+    assert found(answered("How heavy is the valve?", document=letter.pk)) == {"New pump", "Valve"}
 
 
 def test_a_document_that_may_not_be_read_is_no_scope(library: Collection, browser: Client) -> None:
@@ -118,9 +108,9 @@ def test_a_refusal_in_a_part_offers_to_ask_everything(library: Collection, brows
 def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(
     library: Collection, browser: Client
 ) -> None:
-    first = ask("How heavy is the ball valve?", collection="library")
-    second = ask("what is it made of?", conversation_id=first.conversation_id)
-    third = ask("How heavy is the new pump?", conversation_id=first.conversation_id)
+    first = answered("How heavy is the ball valve?", collection="library")
+    second = answered("what is it made of?", conversation_id=first.conversation_id)
+    third = answered("How heavy is the new pump?", conversation_id=first.conversation_id)
     response = browser.post("/ask/", {"question": "and what is its weight?", "edits": second.pk}, **HTMX)
     branched = Answer.objects.latest("created_at")
     assert response.headers["HX-Redirect"] == f"/c/{branched.conversation_id}/"
@@ -135,7 +125,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(
     assert page.count('name="edits"') == 1  # What came before is there to read.
     assert first.conversation.answers.count() == 3
     # A branch of the branch remembers both.
-    later = ask("and in pounds?", conversation_id=branched.conversation_id)
+    later = answered("and in pounds?", conversation_id=branched.conversation_id)
     browser.post("/ask/", {"question": "and its price?", "edits": later.pk}, **HTMX)
     again = Answer.objects.latest("created_at")
     assert [turn.question for turn in turns_before(again)] == [first.question, branched.question]
@@ -146,7 +136,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(
 
 
 def test_nobody_edits_the_question_of_another(library: Collection) -> None:
-    asked = ask("How heavy is the ball valve?")
+    asked = answered("How heavy is the ball valve?")
     stranger = Client()
     assert stranger.post("/ask/", {"question": "x y z?", "edits": asked.pk}, **HTMX).status_code == 404
     assert stranger.post("/ask/", {"question": "x y z?", "edits": "no id"}, **HTMX).status_code == 404

@@ -14,6 +14,7 @@ from chat.conversations import sharing
 from chat.conversations.history import REMEMBERED_TURNS, documents_behind
 from chat.models import Answer, Citation, Conversation
 from retrieval.models import Collection, Document
+from tests.support.asking import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -51,11 +52,6 @@ def answered(conversation: Conversation, question: str, *documents: Document, **
 
 
 @pytest.fixture
-def owner() -> User:
-    return User.objects.create_user("owner")
-
-
-@pytest.fixture
 def conversation(owner: User) -> Conversation:
     return Conversation.objects.create(owner=owner, title="Weights")
 
@@ -69,12 +65,6 @@ def document(collection: Collection, ingest: Ingest) -> Document:
 def private(ingest: Ingest) -> Document:
     closed = Collection.objects.create(slug="closed", name="Closed", is_public=False)
     return ingest(closed, "secret.txt", "The secret pump weighs 1 gram.")
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def link_to(conversation: Conversation) -> str:
@@ -108,7 +98,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(
     assert "mixed" not in page
     assert page.count(WITHHELD) == 1
     staff = User.objects.create_user("staff", is_staff=True)
-    assert "says mixed" in signed_in(staff).get(link).content.decode()
+    assert "says mixed" in client_of(staff).get(link).content.decode()
 
 
 def test_what_quotes_a_deleted_document_is_left_out(conversation: Conversation, document: Document) -> None:
@@ -134,12 +124,12 @@ def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) ->
 
 
 def test_only_the_owner_shares_and_stops(conversation: Conversation, owner: User) -> None:
-    strangers = [Client(), signed_in(User.objects.create_user("staff", is_staff=True))]
+    strangers = [Client(), client_of(User.objects.create_user("staff", is_staff=True))]
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/share/").status_code == 404
     conversation.refresh_from_db()
     assert conversation.share_token is None
-    mine = signed_in(owner)
+    mine = client_of(owner)
     assert mine.post(f"/c/{conversation.pk}/share/").status_code == 422
     chosen = {"scope": "now", "audience": "link"}
     assert mine.post(f"/c/{conversation.pk}/share/", chosen).status_code == 302
@@ -159,7 +149,7 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation: Co
     response = Client().get(link)
     assert response.status_code == 302
     assert f"next={link}" in response["Location"]
-    assert signed_in(User.objects.create_user("reader")).get(link).status_code == 200
+    assert client_of(User.objects.create_user("reader")).get(link).status_code == 200
 
 
 def test_what_is_shared_can_be_read_and_nothing_more(conversation: Conversation, document: Document) -> None:
@@ -247,7 +237,7 @@ def test_a_link_for_accounts_lets_nobody_else_in(conversation: Conversation, doc
     sharing.share(conversation, audience=Conversation.ShareAudience.SIGNED_IN)
     assert Client().get(link).status_code == 404
     reader = User.objects.create_user("reader")
-    theirs = signed_in(reader)
+    theirs = client_of(reader)
     assert "says one" in theirs.get(link).content.decode()
     User.objects.filter(pk=reader.pk).update(is_active=False)
     assert theirs.get(link).status_code == 404
@@ -258,13 +248,13 @@ def test_an_answer_of_another_conversation_is_not_shared(
 ) -> None:
     other = answered(Conversation.objects.create(title="Theirs"), "theirs", document)
     chosen = {"scope": "answer", "audience": "link", "answer": str(other.pk)}
-    assert signed_in(owner).post(f"/c/{conversation.pk}/share/", chosen).status_code == 422
+    assert client_of(owner).post(f"/c/{conversation.pk}/share/", chosen).status_code == 422
     conversation.refresh_from_db()
     assert conversation.share_token is None
 
 
 def test_the_list_of_conversations_says_which_are_shared(conversation: Conversation, owner: User) -> None:
-    mine = signed_in(owner)
+    mine = client_of(owner)
     assert "entry-shared" not in mine.get("/").content.decode()
     link_to(conversation)
     assert "entry-shared" in mine.get("/").content.decode()

@@ -11,23 +11,20 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import AnonymousUser
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat import conf
-from chat.conversations.reach import answers_readable_by
-from chat.exceptions import GenerationFailed, InvalidQuestion
+from chat.exceptions import GenerationFailed
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import asking, saving, streams, writing
+from chat.streaming import saving, streams, writing
 from retrieval.models import Collection, Document
-from tests.support.remembered import remembered
+from tests.support.asking import begin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 
 
 class SlowGenerator:
@@ -53,22 +50,11 @@ class SlowGenerator:
 
 
 @pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "pump.md", PUMP)
-    return collection
-
-
-@pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> SlowGenerator:
     generator = SlowGenerator()
     SlowGenerator.calls = 0
     monkeypatch.setattr(conf, "generator", lambda _name: generator)
     return generator
-
-
-def begin(question: str = "How heavy is the MX-9920-W?", **options: object) -> Answer:
-    return asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
 
 
 async def collect(answer: Answer, after: str = "") -> list[StreamedEvent]:
@@ -112,14 +98,6 @@ async def test_events_come_in_order_and_are_saved(library: Collection) -> None:
     assert citation.support == 1.0
     times = [saved.timings_ms[moment] for moment in ("searched", "first_token", "written", "total")]
     assert times == sorted(times)
-
-
-async def test_a_second_look_replays_and_generates_nothing(library: Collection, slow: SlowGenerator) -> None:
-    answer = await sync_to_async(begin)()
-    first = await collect(answer)
-    assert told(await collect(answer)) == told(first)
-    assert told(await collect(answer, after="1-3")) == told(first[3:])
-    assert SlowGenerator.calls == 1
 
 
 async def test_a_reader_in_another_process_reads_from_the_database(
@@ -374,26 +352,6 @@ async def test_without_documents_the_answer_says_so() -> None:
     answer = await sync_to_async(begin)()
     (event,) = await collect(answer)
     assert "no documents" in event.payload["message"]
-
-
-def test_a_conversation_belongs_to_its_browser(library: Collection) -> None:
-    answer = begin()
-    assert begin("And the other?", conversation_id=answer.conversation_id).conversation == answer.conversation
-    with pytest.raises(InvalidQuestion, match="not yours"):
-        asking.begin("Mine?", user=AnonymousUser(), visitor="browser-2", conversation_id=answer.conversation_id)
-    assert answers_readable_by(AnonymousUser(), "browser-2").count() == 0
-    assert answers_readable_by(AnonymousUser(), "browser-1").count() == 2
-    assert answers_readable_by(AnonymousUser(), "").count() == 0
-
-
-def test_a_citation_outlives_its_document(library: Collection) -> None:
-    answer = begin()
-    asyncio.run(streams.finish(answer.pk))
-    quote = Citation.objects.get(answer=answer).quote
-    Document.objects.all().delete()
-    citation = Citation.objects.get(answer=answer)
-    assert (citation.document, citation.quote) == (None, quote)
-    assert quote in Answer.objects.get(pk=answer.pk).text
 
 
 async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(

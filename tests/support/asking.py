@@ -1,0 +1,48 @@
+"""Questions as visitors ask them, in this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import Client
+
+from chat.conversations import reach
+from chat.models import Answer, StreamedEvent
+from chat.streaming import asking, streams
+
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
+QUESTION = "How heavy is the MX-9920-W?"
+VISITOR = "browser-1"
+
+
+def begin(question: str = QUESTION, **options: Any) -> Answer:
+    """The question of a browser without an account, or of the ``user``, not answered yet."""
+    return asking.begin(question, **{"user": AnonymousUser(), "visitor": VISITOR, **options})
+
+
+async def ask(question: str = QUESTION, **options: Any) -> tuple[Answer, list[StreamedEvent]]:
+    """The answer as it is saved, and its events."""
+    answer = await sync_to_async(begin)(question, **options)
+    events = [event async for event in streams.follow(answer.pk)]
+    return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
+
+
+def answered(question: str = QUESTION, **options: Any) -> Answer:
+    """The answer as it is saved."""
+    answer = begin(question, **options)
+    async_to_sync(streams.finish)(answer.pk)
+    return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
+
+
+def client_of(user: User | None = None, visitor: str = "") -> Client:
+    """The browser of a user who has signed in, or of a visitor who has asked before."""
+    client = Client()
+    if user is not None:
+        client.force_login(user)
+    if visitor:
+        session = client.session
+        session[reach.VISITOR_KEY] = visitor
+        session.save()
+    return client
