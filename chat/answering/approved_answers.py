@@ -197,15 +197,6 @@ def _give(
         search_method=NAME,
         profile="",
         weights=RetrieverWeights(vector=1.0, lexical=0.0),
-        depth=0,
-        top_k=0,
-        rrf_k=0,
-        score_threshold=None,
-        retrievers=(),
-        rerank=None,
-        reformulation=None,
-        candidates=(),
-        timings_ms={},
     )
     context = AssembledContext(tuple(blocks.values()), {})
     evidence = {"likeness": round(likeness, 4)}

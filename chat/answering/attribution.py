@@ -102,7 +102,7 @@ class Attributor:
         if extract_assertion(sentence) is None:
             return self._find_holder(sentence)
         markers = self.markers
-        measured = self._scorer.score_each([(sentence, marker) for marker in markers])
+        measured = self._scorer.score([Statement(sentence, (marker,)) for marker in markers])
         supports = {marker: found.support for marker, found in zip(markers, measured, strict=True) if found}
         supporting = {marker for marker, found in zip(markers, measured, strict=True) if found and found.supported}
         if kept := tuple(marker for marker in dict.fromkeys(own) if marker in supporting):

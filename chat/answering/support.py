@@ -353,29 +353,15 @@ class SupportScorer:
         A statement is checked against the passages it cites. One that cites no passage that is given is checked against
         all of them, and has the reason `uncited`.
         """
-        scopes = [self._cited(statement.markers) for statement in statements]
-        supports = self._measure([(each.text, scope) for each, scope in zip(statements, scopes, strict=True)])
-        return [
-            replace(support, reasons=(*support.reasons, SupportReason.UNCITED))
-            if support is not None and not scope
-            else support
-            for support, scope in zip(supports, scopes, strict=True)
-        ]
+        return [self._score(statement) for statement in statements]
 
-    def score_each(self, cited: Sequence[tuple[str, int]]) -> list[SentenceSupport | None]:
-        """The support of each text by the one passage with that marker, as :meth:`score`."""
-        return self._measure([(text, self._cited((marker,))) for text, marker in cited])
-
-    def _cited(self, markers: Sequence[int]) -> tuple[EvidencePassage, ...]:
-        return tuple(passage for passage in self._passages if passage.marker in markers)
-
-    def _measure(self, texts: Sequence[tuple[str, Sequence[EvidencePassage]]]) -> list[SentenceSupport | None]:
-        """The support of each text by its passages, or by all where it has none."""
-        checks = [
-            AssertionCheck(assertion, passages or self._passages, self._weigh) if assertion is not None else None
-            for assertion, passages in ((extract_assertion(text), passages) for text, passages in texts)
-        ]
-        return [self._support_of(check) if check is not None else None for check in checks]
+    def _score(self, statement: Statement) -> SentenceSupport | None:
+        assertion = extract_assertion(statement.text)
+        if assertion is None:
+            return None
+        cited = [passage for passage in self._passages if passage.marker in statement.markers]
+        support = self._support_of(AssertionCheck(assertion, cited or self._passages, self._weigh))
+        return support if cited else replace(support, reasons=(*support.reasons, SupportReason.UNCITED))
 
     def _weigh(self, stem: str) -> float:
         return stem_weight(self._holders[stem], self._sentence_count)

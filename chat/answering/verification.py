@@ -59,7 +59,7 @@ def _cite(
     if verbatim:
         start, end = verbatim
     else:
-        (support,) = scorer.score_each([(words, marker.number)])
+        (support,) = scorer.score([Statement(words, (marker.number,))])
         value = _support_value(support, is_comparable)
         closest = (
             support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)

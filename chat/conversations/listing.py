@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
@@ -34,7 +35,8 @@ def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = ""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
-    return Listing(_by_age(newest[:limit]), len(newest[:limit]), more, wanted)
+    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _age_of))
+    return Listing(groups, len(newest[:limit]), more, wanted)
 
 
 def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> ConversationQuerySet:
@@ -53,11 +55,7 @@ def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> C
     return conversations
 
 
-def _by_age(conversations: list[Conversation]) -> tuple[tuple[str, tuple[Conversation, ...]], ...]:
-    today = timezone.localdate()
-    groups: dict[str, tuple[Conversation, ...]] = {}
-    for conversation in conversations:
-        days = (today - timezone.localdate(conversation.updated_at)).days
-        heading = _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")
-        groups[heading] = (*groups.get(heading, ()), conversation)
-    return tuple(groups.items())
+def _age_of(conversation: Conversation) -> str:
+    """The heading under which it is listed."""
+    days = (timezone.localdate() - timezone.localdate(conversation.updated_at)).days
+    return _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 from django.conf import settings
@@ -85,10 +84,9 @@ class ApprovedAnswer(models.Model):
         return self.question
 
     @classmethod
-    def in_force(cls, today: date | None = None) -> Q:
+    def in_force(cls) -> Q:
         """That it is given to readers."""
-        day = today or timezone.localdate()
-        unexpired = Q(expires_on=None) | Q(expires_on__gte=day)
+        unexpired = Q(expires_on=None) | Q(expires_on__gte=timezone.localdate())
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:

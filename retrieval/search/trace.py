@@ -84,15 +84,15 @@ class SearchTrace:
     search_method: str
     profile: str
     weights: RetrieverWeights
-    depth: int
-    top_k: int
-    rrf_k: int
-    score_threshold: float | None
-    retrievers: tuple[RetrieverTrace, ...] = field(metadata=json_name("legs"))
-    rerank: RerankTrace | None
-    reformulation: Reformulation | None
-    candidates: tuple[Candidate, ...]
-    timings_ms: Mapping[str, float]
+    depth: int = 0
+    top_k: int = 0
+    rrf_k: int = 0
+    score_threshold: float | None = None
+    retrievers: tuple[RetrieverTrace, ...] = field(default=(), metadata=json_name("legs"))
+    rerank: RerankTrace | None = None
+    reformulation: Reformulation | None = None
+    candidates: tuple[Candidate, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
     is_partly_encoded: bool = field(default=False, metadata=OMIT_DEFAULT)
     named_collections: tuple[str, ...] = field(default=(), metadata=OMIT_DEFAULT)
     joined_query: str = field(default="", metadata=OMIT_DEFAULT)

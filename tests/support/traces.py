@@ -22,12 +22,6 @@ def example_trace(**parts: Any) -> AnswerTrace:
         "depth": 50,
         "top_k": 8,
         "rrf_k": 60,
-        "score_threshold": None,
-        "retrievers": (),
-        "rerank": None,
-        "reformulation": None,
-        "candidates": (),
-        "timings_ms": {},
     }
     return AnswerTrace(**nothing | parts)
 

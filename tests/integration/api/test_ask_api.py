@@ -15,7 +15,6 @@ from chat.answering import pipeline
 from chat.conversations.rights import Rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import readers
-from chat.types import Failed
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -249,15 +248,6 @@ async def test_a_right_given_a_moment_ago_counts(handbook, monkeypatch):
     monkeypatch.setitem(readers._RIGHTS, (None, None, ""), (time.monotonic() + 60, before))
     _, raw = await stream(AsyncClient())
     assert read(raw)[-1][1] == "completed"
-
-
-async def test_a_failed_stream_says_so(handbook, monkeypatch):
-    async def fail(*args, **kwargs):
-        yield Failed("The model does not answer. Please try again.")
-
-    monkeypatch.setattr(pipeline, "answer", fail)
-    _, raw = await stream(AsyncClient())
-    assert read(raw)[-1][1:] == ("failed", {"message": "The model does not answer. Please try again."})
 
 
 async def test_a_stream_holds_no_database_connection_while_it_waits(handbook, monkeypatch):

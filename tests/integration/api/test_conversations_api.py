@@ -89,14 +89,6 @@ def test_the_list_is_paged(reader: User, reader_api: APIClient) -> None:
     assert "offset=2" in body["previous"]
 
 
-def test_conversations_are_found_by_their_words(reader: User, reader_api: APIClient) -> None:
-    conversation("How heavy is the pump?", owner=reader)
-    conversation("When is the pool open?", "When does it close?", owner=reader)
-    conversation("Does the pump close?", visitor="someone")
-    assert listed(reader_api, q="close") == ["When is the pool open?"]
-    assert listed(reader_api, q="pump close") == []
-
-
 def test_a_conversation_comes_with_its_answers(reader: User, reader_api: APIClient, collection: Collection) -> None:
     made = conversation("first?", "second?", owner=reader, collection=collection)
     body = reader_api.get(url(made)).json()

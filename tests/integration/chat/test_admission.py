@@ -15,8 +15,7 @@ from django.test import Client
 
 from chat import conf
 from chat.answering import pipeline
-from chat.exceptions import SiteBusy
-from chat.models import Answer, Conversation, StreamedEvent
+from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
 from retrieval.api.callers import network_of
@@ -156,17 +155,6 @@ async def test_an_answer_that_serves_again_does_not_wait(
     assert again.places == []
     gated.gate.set()
     await first.hears("completed")
-
-
-def test_behind_the_end_of_the_queue_a_question_is_not_taken(library: Collection, settings: LazySettings) -> None:
-    settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 1, 1
-    refused = counted("ragsite_refused_questions_total")
-    begin()
-    begin()
-    with pytest.raises(SiteBusy, match=r"Too many questions are being answered. Please try again in \d+ seconds?\."):
-        begin()
-    assert counted("ragsite_refused_questions_total") == refused + 1
-    assert Answer.objects.count() == Conversation.objects.count() == 2
 
 
 def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(

@@ -85,16 +85,6 @@ def test_a_procedure_is_whole_and_front_matter_is_no_answer(workshop: Collection
     assert "owner:" not in completed.text
 
 
-def test_a_table_is_computed_and_its_rows_are_the_sources(workshop: Collection) -> None:
-    searched, completed = ask("What is the cheapest pump?", workshop)
-    assert "HX-2200" in completed.text
-    assert "96.00" in completed.text
-    assert searched.computed is not None
-    assert "sku: HX-2200" in searched.sources[0].block.content
-    assert [cited.marker for cited in completed.citations] == [1]
-    assert completed.statements == ()
-
-
 def test_rows_that_a_question_names_are_shown_without_a_claim(workshop: Collection) -> None:
     """A wish is left over, so nothing is computed; rows behind the first passage are shown as well, each with its
     source."""

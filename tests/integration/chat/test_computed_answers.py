@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 from django.conf import LazySettings
-from django.core.management import call_command
 from rest_framework.test import APIClient
 
 from retrieval.models import Collection, Document
@@ -58,11 +56,6 @@ def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collect
 def test_where_no_value_is_stated_nothing_was_computed(library: Collection, api: APIClient, question: str) -> None:
     body = api.post("/api/v1/ask/", {"question": question}, format="json").json()
     assert "computed" not in body
-
-
-def test_the_command_says_it_too(library: Collection, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("ask", QUESTION, json=True)
-    assert json.loads(capsys.readouterr().out)["computed"]["values"] == ["MX-2"]
 
 
 def test_what_was_computed_is_not_retold_by_a_model(

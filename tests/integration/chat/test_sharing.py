@@ -192,10 +192,6 @@ def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(
     answered(conversation, "retold", document)
     answered(conversation, "retold again", document)
     assert withheld(conversation) == ["secret", "another secret", "retold", "retold again"]
-    # What failed is not told, and takes nobody's place.
-    Answer.objects.filter(question="alone 2").update(completed_question="")
-    Answer.objects.filter(question="alone 0").update(status=Answer.Status.FAILED)
-    assert withheld(conversation) == ["secret", "too late"]
 
 
 def test_a_refusal_told_nothing(conversation: Conversation, document: Document, private: Document) -> None:

@@ -15,8 +15,9 @@ from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.closeness import Calibration
 from retrieval.search.trace import SearchTrace
-from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
+from retrieval.types import Candidate, Retriever, RetrieverScore
 from tests.support.contexts import source
+from tests.support.traces import example_trace
 
 SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1, across_languages=True)
 
@@ -32,24 +33,7 @@ def trace(found: Mapping[int, tuple[float | None, float | None]]) -> SearchTrace
         )
         for pk, (cosine, share) in found.items()
     )
-    return SearchTrace(
-        question="weight of the pump",
-        query="weight of the pump",
-        query_class=QueryClass.DEFAULT,
-        rule="",
-        search_method="zscore",
-        profile="",
-        weights=RetrieverWeights(0.5, 0.5),
-        depth=50,
-        top_k=8,
-        rrf_k=60,
-        score_threshold=None,
-        retrievers=(),
-        rerank=None,
-        reformulation=None,
-        candidates=candidates,
-        timings_ms={},
-    )
+    return example_trace(question="weight of the pump", query="weight of the pump", candidates=candidates)
 
 
 def weighed(cosine: float | None, share: float | None) -> Evidence:

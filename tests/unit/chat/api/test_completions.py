@@ -43,13 +43,6 @@ def test_each_marker_leads_to_the_words_it_stands_for() -> None:
     ]
 
 
-def test_a_repeated_marker_takes_nothing_from_the_next() -> None:
-    text = "Pump 3 bar [1][1]. Valve 5 bar [1]."
-    whole = COMPLETION.whole(answer(text, citation(11, 10), citation(14, 10), citation(31, 30)), SOURCES)
-    assert [url.partition("?")[2].partition("&")[0] for _, url in places(whole)] == ["start=10", "start=10", "start=30"]
-    assert {marker for marker, _ in places(whole)} == {"[1]"}
-
-
 def test_a_document_that_is_gone_has_no_address() -> None:
     whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
     assert places(whole) == []
