@@ -6,17 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from chat.types import AnswerDraft, Asked
+    from chat.answering.sources import TablesOfQuestion
+    from chat.types import AnswerDraft
     from retrieval.types import Turn
-
-
-class AskableTables(Protocol):
-    """The tables that the asker of one question may see. ``names`` tells some of them, with their columns."""
-
-    names: Sequence[str]
-
-    async def ask(self, question: str) -> Asked | None:
-        """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
 
 
 class AnswerGenerator(Protocol):
@@ -26,7 +18,7 @@ class AnswerGenerator(Protocol):
     may_refuse: bool
 
     def compose(
-        self, draft: AnswerDraft, history: Sequence[Turn], tables: AskableTables | None = None
+        self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncIterator[str]:
         """Pieces of the answer to the draft's question, with ``[n]`` behind each sentence that source n supports; keeps
         the draft up to date.

@@ -7,11 +7,8 @@ class EvaluationConfig(AppConfig):
     verbose_name = _("Evaluation")
 
     def ready(self) -> None:
-        from chat.debugging import scores
         from evaluation import conf, experiments, judgements  # noqa: F401  (they register themselves)
         from evaluation.gates import guards, objections_to
-        from evaluation.judgements import scores_of_answer
         from retrieval.gates import Gate, register_gate
 
-        scores.register(scores_of_answer)
         register_gate(Gate(objections_to, guards))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from itertools import islice
 from typing import Any
@@ -24,7 +24,7 @@ from django.utils import timezone
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
-from chat.signals import answer_completed
+from chat.signals import answer_completed, scores_wanted
 from chat.types import ContextSource
 from evaluation import conf
 from evaluation.judges.types import (
@@ -270,8 +270,10 @@ def _source(saved: Mapping[str, Any]) -> ContextSource:
     return ContextSource(saved["marker"], block)
 
 
-def scores_of_answer(answer: Answer) -> Iterator[PanelScore]:
+@receiver(scores_wanted, dispatch_uid="evaluation.scores")
+def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
     """Each score or error that is there, the rules' before the model's, and a row for each judge not yet done."""
+    found = []
     order = {judge.value: place for place, judge in enumerate(Judgement.Judge)}
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in sorted(judgements, key=lambda judgement: order[judgement.judge]):
@@ -279,13 +281,13 @@ def scores_of_answer(answer: Answer) -> Iterator[PanelScore]:
         errors = 0
         for score in judgement.scores.all():
             errors += score.score is None
-            yield PanelScore(
-                f"{score.get_metric_display()} ({judge})", score=score.score, error=score.error, reason=score.reason
-            )
+            name = f"{score.get_metric_display()} ({judge})"
+            found.append(PanelScore(name, score=score.score, error=score.error, reason=score.reason))
         if not judgement.is_finished:
-            yield PanelScore(judge, reason=judgement.error, pending=True)
+            found.append(PanelScore(judge, reason=judgement.error, pending=True))
         elif judgement.error and not errors:
-            yield PanelScore(judge, error=judgement.error)
+            found.append(PanelScore(judge, error=judgement.error))
+    return found
 
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")

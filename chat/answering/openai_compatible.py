@@ -29,9 +29,9 @@ from chat.answering.prompts import (
     estimated_tokens,
     quote_result,
 )
+from chat.answering.sources import TablesOfQuestion
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
 from chat.exceptions import GenerationFailed, NoAnswer, TablesUnavailable
-from chat.protocols import AskableTables
 from chat.types import AnswerDraft, TracedCall, Usage
 from retrieval import conf
 from retrieval.infrastructure import deadline
@@ -58,7 +58,7 @@ class TableDialogue:
     """What a model asks of the tables, and what it is told. ``ends_at`` is by the monotonic clock."""
 
     def __init__(
-        self, tables: AskableTables, output: OutputStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
+        self, tables: TablesOfQuestion, output: OutputStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
     ) -> None:
         self._tables = tables
         self._output = output
@@ -182,7 +182,7 @@ class OpenAICompatibleGenerator:
         self._prices = prices
 
     async def compose(
-        self, draft: AnswerDraft, history: Sequence[Turn], tables: AskableTables | None = None
+        self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
         limits, sources = self._limits, draft.sources

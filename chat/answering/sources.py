@@ -92,8 +92,8 @@ NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """Implements ``AskableTables``. ``sources`` are those of the question's search, and behind them the rows that were
-    asked for since; markers once given stay."""
+    """The tables that the asker of one question may see. ``names`` tells some of them, with their columns. ``sources``
+    are those of the question's search, and behind them the rows that were asked for since; markers once given stay."""
 
     def __init__(
         self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
@@ -105,6 +105,7 @@ class TablesOfQuestion:
         self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
+        """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
         return await in_thread(self._ask)(question)
 
     def _ask(self, question: str) -> Asked | None:

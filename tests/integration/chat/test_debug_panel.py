@@ -13,10 +13,10 @@ from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
-from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
+from chat.signals import scores_wanted
 from chat.streaming import asking
 from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
@@ -236,13 +236,8 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[PanelScore]:
     """The scores that a provider of this test gives every answer; there is no other one."""
     given: list[PanelScore] = []
-    monkeypatch.setattr(scores, "_providers", [])
-
-    def provider(answer: Answer) -> list[PanelScore]:
-        return given
-
-    scores.register(provider)
-    scores.register(provider)
+    monkeypatch.setattr(scores_wanted, "receivers", [])
+    scores_wanted.connect(lambda **_: given, weak=False)
     return given
 
 
@@ -271,10 +266,10 @@ def test_a_provider_that_breaks_is_announced_and_the_others_are_shown(
     answer = answered(QUESTION)
     judged.append(PanelScore("faithfulness", 0.93))
 
-    def broken(answer: Answer) -> list[PanelScore]:
+    def broken(**_: object) -> list[PanelScore]:
         raise RuntimeError("no judge at 10.0.0.7")
 
-    scores.register(broken)
+    scores_wanted.connect(broken)
     path = f"/answers/{answer.pk}/debug/scores/"
     told = client_of(staff).get(path).content.decode()
     assert "0.93" in told
