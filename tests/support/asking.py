@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -15,6 +17,23 @@ from chat.streaming import asking, streams
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 QUESTION = "How heavy is the MX-9920-W?"
 VISITOR = "browser-1"
+
+
+class Gated:
+    """A language model that writes the end of its answer when the gate is opened."""
+
+    name = "gated"
+    may_refuse = True
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.asked = 0
+
+    async def compose(self, *_given: object) -> AsyncIterator[str]:
+        self.asked += 1
+        yield "It weighs "
+        await self.gate.wait()
+        yield "3450 grams [1]."
 
 
 def begin(question: str = QUESTION, **options: Any) -> Answer:

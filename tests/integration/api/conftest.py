@@ -1,8 +1,32 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
+
+from tests.support.remembered import remembered
+
+QUESTION = "How many days of paid holiday does an employee have?"
+
+
+def read_events(raw: bytes) -> list[tuple[str, str, dict[str, Any]]]:
+    """Id, name and payload of each event of a stream."""
+    events = []
+    for block in raw.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if fields:
+            events.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return events
+
+
+@pytest.fixture
+@remembered
+def handbook(collection, ingest):
+    ingest(collection, "holidays.md", "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n")
+    return collection
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,20 +15,10 @@ from chat.answering import pipeline
 from chat.models import Answer, Conversation
 from chat.streaming import asking, streams, writing
 from chat.types import AnswerToken, Completed
-from retrieval.models import Collection, Document
-from tests.support.remembered import remembered
+from retrieval.models import Collection
+from tests.integration.api.conftest import QUESTION, read_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
-QUESTION = "How many days of paid holiday does an employee have?"
-
-
-@pytest.fixture
-@remembered
-def handbook(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    ingest(collection, "holidays.md", HOLIDAYS)
-    return collection
 
 
 def begun() -> Answer:
@@ -44,20 +32,11 @@ def url(answer_id: object, what: str = "stream") -> str:
     return f"/api/v1/answers/{answer_id}/{what}/"
 
 
-def read(raw: bytes) -> list[tuple[str, str, dict[str, Any]]]:
-    events = []
-    for block in raw.decode().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
-        if fields:
-            events.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
-    return events
-
-
 async def follow(answer: Answer, query: str = "", **headers: str) -> list[tuple[str, str, dict[str, Any]]]:
     response = await AsyncClient().get(url(answer.pk) + query, headers=headers)
     assert response.status_code == 200, response.content
     assert response["Content-Type"].startswith("text/event-stream")
-    return read(b"".join([part async for part in response.streaming_content]))
+    return read_events(b"".join([part async for part in response.streaming_content]))
 
 
 async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook: Collection) -> None:
@@ -104,7 +83,7 @@ async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkey
     response = await client.get(url(answer.pk))
     events = []
     async for part in response.streaming_content:
-        events += read(part)
+        events += read_events(part)
         if events and events[-1][1] == "token":
             assert (await client.post(url(answer.pk, "stop"))).status_code == 204
     assert events[-1][1] == "completed"

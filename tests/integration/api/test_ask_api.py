@@ -15,20 +15,11 @@ from chat.answering import pipeline
 from chat.conversations.rights import Rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import readers
-from tests.support.remembered import remembered
+from tests.integration.api.conftest import QUESTION, read_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 URL = "/api/v1/ask/"
-HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
-QUESTION = "How many days of paid holiday does an employee have?"
-
-
-@pytest.fixture
-@remembered
-def handbook(collection, ingest):
-    ingest(collection, "holidays.md", HOLIDAYS)
-    return collection
 
 
 def ask(client, question=QUESTION, **fields):
@@ -209,15 +200,6 @@ def test_feedback_waits_for_the_answer_and_needs_one(api, collection):
     assert rate(api, "not-an-id", {"helpful": True}).status_code == 404
 
 
-def read(raw: bytes) -> list[tuple[str, str, dict]]:
-    events = []
-    for block in raw.decode().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
-        if fields:
-            events.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
-    return events
-
-
 async def stream(client, **fields):
     body = json.dumps({"question": QUESTION, "stream": True, **fields})
     response = await client.post(URL, body, content_type="application/json")
@@ -230,7 +212,7 @@ async def test_a_stream_ends_with_the_whole_answer(handbook):
     response, raw = await stream(client)
     assert response["Content-Type"].startswith("text/event-stream")
     assert response["Cache-Control"] == "private, no-store, no-transform"
-    events = read(raw)
+    events = read_events(raw)
     names = [name for _, name, _ in events]
     assert (names[0], names[-1]) == ("searched", "completed"), events
     assert set(names[1:-1]) == {"token"}
@@ -247,7 +229,7 @@ async def test_a_right_given_a_moment_ago_counts(handbook, monkeypatch):
     before = Rights(frozenset(), (), reads_all=False, reads_deleted=False)
     monkeypatch.setitem(readers._RIGHTS, (None, None, ""), (time.monotonic() + 60, before))
     _, raw = await stream(AsyncClient())
-    assert read(raw)[-1][1] == "completed"
+    assert read_events(raw)[-1][1] == "completed"
 
 
 async def test_a_stream_holds_no_database_connection_while_it_waits(handbook, monkeypatch):

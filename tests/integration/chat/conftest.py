@@ -8,9 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
+from chat import conf
 from chat.answering import completion_client
 from retrieval.models import Collection, Document
-from tests.support.asking import PUMP, client_of
+from tests.support.asking import PUMP, Gated, client_of
 from tests.support.model_server import ModelServer, model_server
 from tests.support.remembered import remembered
 
@@ -31,6 +32,14 @@ def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
         server.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
         settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
         yield server
+
+
+@pytest.fixture
+def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
+    """The language model of all answers."""
+    generator = Gated()
+    monkeypatch.setattr(conf, "generator", lambda _name: generator)
+    return generator
 
 
 @pytest.fixture

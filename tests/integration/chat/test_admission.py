@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,47 +13,22 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from django.test import Client
 
-from chat import conf
 from chat.answering import pipeline
 from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
 from retrieval.api.callers import network_of
 from retrieval.models import Collection
-from tests.support.asking import QUESTION, begin
+from tests.support.asking import QUESTION, Gated, begin
 from tests.support.faults import counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Gated:
-    """A generator that writes its answer when the gate is opened."""
-
-    name = "gated"
-    may_refuse = True
-
-    def __init__(self) -> None:
-        self.gate = asyncio.Event()
-        self.asked = 0
-
-    async def compose(self, *_given: object) -> AsyncIterator[str]:
-        self.asked += 1
-        yield "It weighs "
-        await self.gate.wait()
-        yield "3450 grams [1]."
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept(settings: LazySettings) -> None:
     cache.clear()
     settings.ANSWER_CACHE_SECONDS = 0
-
-
-@pytest.fixture
-def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
-    generator = Gated()
-    monkeypatch.setattr(conf, "generator", lambda _name: generator)
-    return generator
 
 
 class Reader:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.contrib.sessions.models import Session
 from django.test import AsyncClient, Client, RequestFactory
 from rest_framework.exceptions import PermissionDenied
 
-from chat import conf
 from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
-from chat.streaming import asking, readers, streams
+from chat.streaming import readers, streams
 from chat.streaming.writing import RUNS
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
-from tests.support.asking import PUMP
+from tests.support.asking import Gated, begin, client_of
+from tests.support.asking import answered as finished
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -228,13 +228,10 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_that_is_written_remembers_its_collections(collection: Collection, ingest: Ingest) -> None:
-    ingest(collection, "pump.md", PUMP)
-    asked = asking.begin("How heavy is the MX-9920-W?", user=AnonymousUser(), visitor="browser-1")
-    async_to_sync(streams.finish)(asked.pk)
-    asked.refresh_from_db()
+def test_an_answer_that_is_written_remembers_its_collections(library: Collection) -> None:
+    asked = finished()
     assert asked.sources
-    assert asked.source_collections == [collection.pk]
+    assert asked.source_collections == [library.pk]
 
 
 def test_feedback_on_a_lost_answer_shows_no_word_of_it(answer: Answer, mine: Client) -> None:
@@ -245,24 +242,11 @@ def test_feedback_on_a_lost_answer_shows_no_word_of_it(answer: Answer, mine: Cli
     assert SECRET not in mine.post(address, {"verdict": "no"}, headers={"HX-Request": "true"}).content.decode()
 
 
-class EndlessGenerator:
-    """Writes one word and then waits to be cancelled."""
-
-    name = "endless"
-    may_refuse = True
-
-    async def compose(self, *_given: object) -> AsyncIterator[str]:
-        yield f"{SECRET} "
-        await asyncio.Event().wait()
-        yield "never"
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("loss", ["private", "deactivated", "key revoked", "session ended", "new password"])
 async def test_a_running_stream_ends_when_the_right_is_lost(
-    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, loss: str
+    library: Collection, gated: Gated, monkeypatch: pytest.MonkeyPatch, loss: str
 ) -> None:
-    monkeypatch.setattr(conf, "generator", lambda _name: EndlessGenerator())
     monkeypatch.setattr(readers, "RECHECK_SECONDS", 0.05)
     owner = await sync_to_async(User.objects.create_user)("owner")
     session_key = ""
@@ -273,8 +257,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
         browser = AsyncClient()
         await browser.aforce_login(owner)
         session_key = browser.cookies[settings.SESSION_COOKIE_NAME].value
-    await sync_to_async(ingest)(collection, "pump.md", PUMP)
-    begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=owner, visitor="")
+    begun = await sync_to_async(begin)(user=owner, visitor="")
     events: list[StreamedEvent] = []
     async with asyncio.timeout(30):
         async for event in readers.follow(begun.pk, owner, session_key=session_key):
@@ -303,12 +286,8 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_reader_who_leaves_lets_go_of_the_stream(
-    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conf, "generator", lambda _name: EndlessGenerator())
-    await sync_to_async(ingest)(collection, "pump.md", PUMP)
-    begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=AnonymousUser(), visitor="b")
+async def test_a_reader_who_leaves_lets_go_of_the_stream(library: Collection, gated: Gated) -> None:
+    begun = await sync_to_async(begin)()
 
     async def read() -> None:
         async for _event in readers.follow(begun.pk, AnonymousUser()):
@@ -327,12 +306,8 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(
-    collection: Collection, ingest: Ingest, owner: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ingest(collection, "pump.md", PUMP)
-    asked = asking.begin("How heavy is the MX-9920-W?", user=owner, visitor="")
-    async_to_sync(streams.finish)(asked.pk)
+def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(library: Collection, owner: User) -> None:
+    asked = finished(user=owner, visitor="")
     Collection.objects.update(visibility="staff")
     with pytest.raises(PermissionDenied, match="no longer read"):
         finish_answer(asked, owner)
@@ -341,20 +316,18 @@ def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(
 # An answer's actions --------------------------------------------------------------------------------------------------
 
 
-def client_of(name: str, *permissions: str, **flags: Any) -> Client:
+def browser_of(name: str, *permissions: str, **flags: Any) -> Client:
     user = User.objects.create_user(name, **flags)
     user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 def strangers() -> dict[str, Client]:
     return {
         "visitor": Client(),
-        "other": client_of("other"),
-        "staff": client_of("staff", is_staff=True),
-        "reader of all": client_of("auditor", "view_answer", is_staff=True),
+        "other": browser_of("other"),
+        "staff": browser_of("staff", is_staff=True),
+        "reader of all": browser_of("auditor", "view_answer", is_staff=True),
     }
 
 
@@ -362,7 +335,7 @@ def test_nobody_but_the_asker_rates_an_answer(answer: Answer, mine: Client) -> N
     address = f"/api/v1/answers/{answer.pk}/feedback/"
     said = json.dumps({"helpful": True, "comment": "mine"})
     assert mine.post(address, said, content_type="application/json").status_code == 201
-    boss = client_of("boss", is_staff=True, is_superuser=True)
+    boss = browser_of("boss", is_staff=True, is_superuser=True)
     for name, client in {**strangers(), "superuser": boss}.items():
         refused = client.post(address, json.dumps({"helpful": False}), content_type="application/json")
         assert refused.status_code == 404, name
@@ -383,7 +356,7 @@ def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation: 
             assert stop(client, kind) == (404, "pending"), name
             User.objects.exclude(username="owner").delete()
         assert stop(mine, kind) == (done, "stopped")
-        assert stop(client_of(f"mender{done}", "change_answer", is_staff=True), kind) == (done, "stopped")
+        assert stop(browser_of(f"mender{done}", "change_answer", is_staff=True), kind) == (done, "stopped")
 
 
 def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_one(document: Document) -> None:
@@ -391,7 +364,7 @@ def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_o
     address = f"/api/v1/answers/{nobodys.pk}/feedback/"
     said = json.dumps({"helpful": True})
     assert Client().post(address, said, content_type="application/json").status_code == 201
-    refused = client_of("other").post(address, json.dumps({"helpful": False}), content_type="application/json")
+    refused = browser_of("other").post(address, json.dumps({"helpful": False}), content_type="application/json")
     assert refused.status_code == 404
     assert Feedback.objects.get().helpful
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from chat.answering.computed_text import MOST_ROWS, render_result
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
@@ -41,21 +44,32 @@ def write(result: TableResult, language: str = "en") -> str:
     return render_result(result, language, lambda row: f"[{row.chunk_id}]")
 
 
-def test_a_look_up_is_one_plain_sentence() -> None:
-    assert write(WEIGHTS) == "The weight of MX-1 is 3450 g [1]."
+MOST = {"operation": Operation.MOST, "matched": 17, "conditions": ("category = pump",)}
+COMPARED = {"operation": Operation.COMPARE, "matched": 2}
+RATES = (row(1, ("major", "Nursing", ""), ("Unemployment_rate", "0.177226407", "")),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "The weight of MX-1 is 3450 g [1]."),
+        (MOST, "Of 17 rows where category = pump, MX-1 has the highest weight: 3450 g [1]."),
+        (MOST | {"is_value": True}, "The highest weight of 17 rows where category = pump is 3450 g (MX-1) [1]."),
+        (COMPARED | {"rows": TWO}, "MX-1 has the lower weight: 3450 g [1]; MX\\_2\\* has 5200 g [2]."),
+        (COMPARED | {"rows": TWO[::-1]}, "MX\\_2\\* has the higher weight: 5200 g [2]; MX-1 has 3450 g [1]."),
+        (
+            {"columns": ("major", "Unemployment_rate"), "rows": RATES},
+            "The unemployment rate of Nursing is 0.177226407 (17.7 %) [1].",
+        ),
+    ],
+)
+def test_a_value_is_one_plain_sentence(changes: dict[str, Any], sentence: str) -> None:
+    assert write(replace(WEIGHTS, **changes)) == sentence
+
+
+def test_a_sentence_is_in_the_questions_language_and_needs_no_markers() -> None:
     assert write(WEIGHTS, "nl") == "weight van MX-1 is 3450 g [1]."
-
-
-def test_without_markers_nothing_is_left_of_their_places() -> None:
     assert render_result(WEIGHTS, "en", lambda _row: "") == "The weight of MX-1 is 3450 g."
-
-
-def test_the_row_that_has_the_most_states_its_column_and_condition() -> None:
-    result = replace(WEIGHTS, operation=Operation.MOST, matched=17, conditions=("category = pump",))
-    assert write(result) == "Of 17 rows where category = pump, MX-1 has the highest weight: 3450 g [1]."
-    assert write(replace(result, is_value=True)) == (
-        "The highest weight of 17 rows where category = pump is 3450 g (MX-1) [1]."
-    )
 
 
 def test_rows_without_a_claim_say_how_they_were_chosen() -> None:
@@ -67,13 +81,6 @@ def test_rows_without_a_claim_say_how_they_were_chosen() -> None:
     assert write(ordered).startswith("Rows of the table Catalogue, the highest weight first:")
     assert write(replace(ordered, is_least=True)).startswith("Rows of the table Catalogue, the lowest weight first:")
     assert write(replace(named, rows=TWO[:1], matched=1)) == "sku: MX-1; weight: 3450 g [1]"
-
-
-def test_a_comparison_names_both() -> None:
-    compared = replace(WEIGHTS, operation=Operation.COMPARE, rows=TWO, matched=2)
-    assert write(compared) == "MX-1 has the lower weight: 3450 g [1]; MX\\_2\\* has 5200 g [2]."
-    swapped = replace(compared, rows=TWO[::-1])
-    assert write(swapped) == "MX\\_2\\* has the higher weight: 5200 g [2]; MX-1 has 3450 g [1]."
 
 
 def test_a_count_says_what_it_counted_and_shows_some_rows() -> None:
@@ -120,12 +127,6 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
     ]
     assert lines[4] == "| A1 | 1 g [1] |"
     assert lines[-1] == f"… and {60 - MOST_ROWS} more"
-
-
-def test_a_share_below_one_is_shown_as_a_percentage_too() -> None:
-    rates = (row(1, ("major", "Nursing", ""), ("Unemployment_rate", "0.177226407", "")),)
-    text = write(replace(WEIGHTS, columns=("major", "Unemployment_rate"), rows=rates))
-    assert text == "The unemployment rate of Nursing is 0.177226407 (17.7 %) [1]."
 
 
 def test_a_mean_names_its_rows_and_its_unit() -> None:
