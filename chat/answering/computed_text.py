@@ -1,9 +1,13 @@
-"""What a computation over a table says, in Markdown: one sentence, then the rows that it rests on. PURE."""
+"""What a computation over a table says, in Markdown: one sentence, then the rows that it rests on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext, gettext_noop
 
 from chat.answering.citations import quote_for_answer
 from retrieval.tables.lexicon import show_name, words_of_name
@@ -18,72 +22,42 @@ _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct
 _PLAIN = re.compile(r"[-+]?[\d.,' \u00a0]+")
 _MARKS = re.compile(r"[\\`*_\[\]<|]")
 _PHRASES = {
-    "en": {
-        "look_up": "The {column} of {name} is {value}",
-        "look_up_all": "The {column} of all {matched} rows{where} is {value}",
-        "only": "{name} is the only one of {total} rows{where}",
-        "count": "There are {matched} rows{where}, of {total} in the table",
-        "count_all": "The table has {value} rows",
-        "distinct": "{matched} rows{where} have {value} different values of {column}",
-        "none": "There is no row{where}, of {total} in the table",
-        "rows": "Rows of the table {caption}{where} ({matched} of {total})",
-        "rows_most": "Rows of the table {caption}{where}, the highest {column} first",
-        "rows_least": "Rows of the table {caption}{where}, the lowest {column} first",
-        "most": "Of {matched} rows{where}, {name} has the highest {column}: {value}",
-        "least": "Of {matched} rows{where}, {name} has the lowest {column}: {value}",
-        "is_most": "The highest {column} of {matched} rows{where} is {value} ({name})",
-        "is_least": "The lowest {column} of {matched} rows{where} is {value} ({name})",
-        "sum": "The {column} of {matched} rows{where} is {value} in total",
-        "mean": "The mean {column} of {matched} rows{where} is {value}",
-        "more": "{name} has the higher {column}: {value}; {other} has {less}",
-        "less": "{name} has the lower {column}: {value}; {other} has {less}",
-        "where": " where {conditions}",
-        "and": " and ",
-        "further": " and {count} more",
-        "yes": "yes",
-        "no": "no",
-    },
-    "nl": {
-        "look_up": "{column} van {name} is {value}",
-        "look_up_all": "{column} van alle {matched} rijen{where} is {value}",
-        "only": "{name} is de enige van {total} rijen{where}",
-        "count": "Er zijn {matched} rijen{where}, van de {total} in de tabel",
-        "count_all": "De tabel heeft {value} rijen",
-        "distinct": "{matched} rijen{where} hebben {value} verschillende waarden van {column}",
-        "none": "Er is geen rij{where}, van de {total} in de tabel",
-        "rows": "Rijen van de tabel {caption}{where} ({matched} van {total})",
-        "rows_most": "Rijen van de tabel {caption}{where}, de hoogste waarde van {column} eerst",
-        "rows_least": "Rijen van de tabel {caption}{where}, de laagste waarde van {column} eerst",
-        "most": "Van {matched} rijen{where} heeft {name} de hoogste waarde van {column}: {value}",
-        "least": "Van {matched} rijen{where} heeft {name} de laagste waarde van {column}: {value}",
-        "is_most": "De hoogste waarde van {column} van {matched} rijen{where} is {value} ({name})",
-        "is_least": "De laagste waarde van {column} van {matched} rijen{where} is {value} ({name})",
-        "sum": "{column} van {matched} rijen{where} is samen {value}",
-        "mean": "{column} van {matched} rijen{where} is gemiddeld {value}",
-        "more": "{name} heeft de hogere waarde van {column}: {value}; {other} heeft {less}",
-        "less": "{name} heeft de lagere waarde van {column}: {value}; {other} heeft {less}",
-        "where": " waar {conditions}",
-        "and": " en ",
-        "further": " en nog {count}",
-        "yes": "ja",
-        "no": "nee",
-    },
+    "look_up": gettext_noop("The {column} of {name} is {value}"),
+    "look_up_all": gettext_noop("The {column} of all {matched} rows{where} is {value}"),
+    "only": gettext_noop("{name} is the only one of {total} rows{where}"),
+    "count": gettext_noop("There are {matched} rows{where}, of {total} in the table"),
+    "count_all": gettext_noop("The table has {value} rows"),
+    "distinct": gettext_noop("{matched} rows{where} have {value} different values of {column}"),
+    "none": gettext_noop("There is no row{where}, of {total} in the table"),
+    "rows": gettext_noop("Rows of the table {caption}{where} ({matched} of {total})"),
+    "rows_most": gettext_noop("Rows of the table {caption}{where}, the highest {column} first"),
+    "rows_least": gettext_noop("Rows of the table {caption}{where}, the lowest {column} first"),
+    "most": gettext_noop("Of {matched} rows{where}, {name} has the highest {column}: {value}"),
+    "least": gettext_noop("Of {matched} rows{where}, {name} has the lowest {column}: {value}"),
+    "is_most": gettext_noop("The highest {column} of {matched} rows{where} is {value} ({name})"),
+    "is_least": gettext_noop("The lowest {column} of {matched} rows{where} is {value} ({name})"),
+    "sum": gettext_noop("The {column} of {matched} rows{where} is {value} in total"),
+    "mean": gettext_noop("The mean {column} of {matched} rows{where} is {value}"),
+    "more": gettext_noop("{name} has the higher {column}: {value}; {other} has {less}"),
+    "less": gettext_noop("{name} has the lower {column}: {value}; {other} has {less}"),
+    "where": gettext_noop(" where {conditions}"),
+    "and": gettext_noop(" and "),
+    "further": gettext_noop(" and {count} more"),
 }
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """The answer, an empty line between the sentence and the table; ``marker_of`` gives the marker of a row's source,
-    and may give an empty one."""
-    return "\n".join(_Writer(result, _PHRASES.get(language, _PHRASES["en"]), marker_of).write())
+    """The answer, in the ``language`` of the question where the site knows it, else in English, an empty line between
+    the sentence and the table; ``marker_of`` gives the marker of a row's source, and may give an empty one."""
+    with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
+        return "\n".join(_Writer(result, marker_of).write())
 
 
-def show_cell(
-    cell: ResultCell, phrases: dict[str, str] | None = None, *, is_share: bool = False, is_markup: bool = False
-) -> str:
+def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
     """The cell as the document has it, with its unit; a share below one as a percentage too."""
     text = cell.text.strip()
-    if phrases and cell.kind == "boolean" and text in ("0", "1"):
-        return phrases["yes"] if text == "1" else phrases["no"]
+    if cell.kind == "boolean" and text in ("0", "1"):
+        return gettext("yes") if text == "1" else gettext("no")
     if not text:
         return "–"
     if not _PLAIN.fullmatch(text):
@@ -100,10 +74,9 @@ def _with_unit(number: str, cell: ResultCell) -> str:
 
 
 class _Writer:
-    def __init__(self, result: TableResult, phrases: dict[str, str], marker_of: Callable[[ResultRow], str]) -> None:
+    def __init__(self, result: TableResult, marker_of: Callable[[ResultRow], str]) -> None:
         self._result = result
         self._marker_of = marker_of
-        self._phrases = phrases
         self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
 
     def write(self) -> list[str]:
@@ -217,7 +190,7 @@ class _Writer:
     # Parts -----------------------------------------------------------------------------------------------------------
 
     def _say(self, phrase: str, **values: object) -> str:
-        return self._phrases[phrase].format(**values)
+        return gettext(_PHRASES[phrase]).format(**values)
 
     def _mark(self, row: ResultRow) -> str:
         marker = self._marker_of(row)
@@ -233,7 +206,7 @@ class _Writer:
         return _escape(show_name(self._result.columns[at]))
 
     def _cell(self, row: ResultRow, at: int) -> str:
-        return show_cell(row.cells[at], self._phrases, is_share=at in self._shares, is_markup=self._result.is_markup)
+        return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
         """Whether all the cells lie between 0 and 1, in a column that says that it holds shares."""
