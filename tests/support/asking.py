@@ -11,8 +11,10 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 
 from chat.conversations import reach
-from chat.models import Answer, StreamedEvent
+from chat.conversations.history import documents_behind
+from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import asking, streams
+from retrieval.models import Document
 
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 QUESTION = "How heavy is the MX-9920-W?"
@@ -53,6 +55,35 @@ def answered(question: str = QUESTION, **options: Any) -> Answer:
     answer = begin(question, **options)
     async_to_sync(streams.finish)(answer.pk)
     return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
+
+
+def saved_answer(conversation: Conversation, question: str, *documents: Document, **values: Any) -> Answer:
+    """A complete answer from these documents, which cites the first of them."""
+    sources = [
+        {
+            "marker": 1,
+            "chunk_id": 1,
+            "section": "",
+            "page": None,
+            "instructions": False,
+            "content": "The pump weighs 3450 grams.",
+            "start": 0,
+            "end": 27,
+            "document": {"id": document.pk, "title": document.title, "url": ""},
+        }
+        for document in documents
+    ]
+    known = {"text": "It weighs 3450 grams [1].", "status": Answer.Status.COMPLETED, "sources": sources}
+    answer = Answer.objects.create(conversation=conversation, question=question, **known | values)
+    answer.source_documents = documents_behind(answer)
+    answer.save()
+    at = max(0, answer.text.find("[1]"))
+    place = {"marker": 1, "marker_start": at, "marker_end": at + 3, "start": 16, "end": 26}
+    document = documents[0]
+    Citation.objects.create(
+        answer=answer, document=document, document_title=document.title, quote="3450 grams", **place
+    )
+    return answer
 
 
 def client_of(user: User | None = None, visitor: str = "") -> Client:

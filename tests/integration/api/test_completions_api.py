@@ -60,6 +60,8 @@ async def stream(**fields: Any) -> list[Any]:
     """The chunks of a completion, read whole, and its end."""
     response = await complete(AsyncClient(), stream=True, **fields)
     assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/event-stream")
+    assert response["Cache-Control"] == "private, no-store, no-transform"
     raw = b"".join([part async for part in response.streaming_content]).decode()
     lines = [line.removeprefix("data: ") for line in raw.split("\n\n") if line.startswith("data: ")]
     return [line if line == "[DONE]" else json.loads(line) for line in lines]

@@ -19,13 +19,13 @@ from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
-from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
+from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.writing import RUNS
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
-from tests.support.asking import Gated, begin, client_of
+from tests.support.asking import Gated, begin, client_of, saved_answer
 from tests.support.asking import answered as finished
 from tests.support.keys import key_of
 
@@ -38,35 +38,9 @@ SENTENCE = "This answer came from documents that you may no longer read."
 
 def answered(conversation: Conversation, document: Document, question: str = "How heavy?", **others: Any) -> Answer:
     """As it is saved: with its sources, citation, events and trace."""
-    source = {
-        "marker": 1,
-        "chunk_id": 1,
-        "document": {"id": document.pk, "title": "Sheet", "url": ""},
-        "section": "",
-        "page": None,
-        "content": f"The pump weighs {SECRET}.",
-        "start": 0,
-        "end": 27,
-        "instructions": False,
-    }
-    answer = Answer.objects.create(
-        conversation=conversation,
-        question=question,
-        **{
-            "text": f"It weighs {SECRET} [1].",
-            "status": Answer.Status.COMPLETED,
-            "attempts": 1,
-            "search_method": "lexical",
-            "sources": [source],
-            "source_collections": [document.collection_id],
-            **others,
-        },
-    )
-    Citation.objects.create(
-        answer=answer, marker=1, marker_start=max(0, answer.text.find("[1]")), marker_end=3, document=document,
-        document_title="Sheet", quote=SECRET, start=0, end=8,
-    )  # fmt: skip
-    searched = {"sources": [source], "degraded": [], "search_method": "lexical"}
+    known = {"attempts": 1, "search_method": "lexical", "source_collections": [document.collection_id]}
+    answer = saved_answer(conversation, question, document, **known | others)
+    searched = {"sources": answer.sources, "degraded": [], "search_method": "lexical"}
     token = {"text": answer.text}
     whole = {"text": answer.text, "citations": [], "repeats": None, "usage": {}, "notice": "", "conversation": ""}
     for number, (name, payload) in enumerate([("searched", searched), ("token", token), ("completed", whole)], 1):

@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chat.conversations import sharing
-from chat.conversations.history import REMEMBERED_TURNS, documents_behind
-from chat.models import Answer, Citation, Conversation
+from chat.conversations.history import REMEMBERED_TURNS
+from chat.models import Answer, Conversation
 from retrieval.models import Collection, Document
-from tests.support.asking import client_of
+from tests.support.asking import client_of, saved_answer
 
 pytestmark = pytest.mark.django_db
 
@@ -22,33 +22,9 @@ Ingest = Callable[..., Document]
 WITHHELD = "This answer quotes documents that you may not read."
 
 
-def source(document: Document) -> dict[str, Any]:
-    return {
-        "marker": 1,
-        "document": {"id": document.pk, "title": document.title, "url": ""},
-        "section": "",
-        "page": None,
-        "content": "The pump weighs 3450 grams.",
-        "start": 0,
-        "end": 27,
-    }
-
-
 def answered(conversation: Conversation, question: str, *documents: Document, **others: Any) -> Answer:
-    values = {
-        "text": f"The pump weighs 3450 grams, says {question} [1].",
-        "completed_question": f"Completed: {question}",
-        "status": Answer.Status.COMPLETED,
-        "sources": [source(document) for document in documents],
-    }
-    answer = Answer.objects.create(conversation=conversation, question=question, **(values | others))
-    answer.source_documents = documents_behind(answer)
-    answer.save()
-    Citation.objects.create(
-        answer=answer, marker=1, marker_start=max(0, answer.text.find("[1]")), marker_end=3, document=documents[0],
-        document_title="Sheet", quote="The pump", start=0, end=8,
-    )  # fmt: skip
-    return answer
+    values = {"text": f"It weighs 3450 grams, says {question} [1].", "completed_question": f"Completed: {question}"}
+    return saved_answer(conversation, question, *documents, **values | others)
 
 
 @pytest.fixture
@@ -77,7 +53,7 @@ def test_whoever_has_the_link_reads_the_conversation(conversation: Conversation,
     assert response.status_code == 200
     page = response.content.decode()
     assert "says one" in page
-    assert f"/documents/{document.pk}/?start=0&amp;end=8#passage" in page
+    assert f"/documents/{document.pk}/?start=16&amp;end=26#passage" in page
     assert "<textarea" not in page
     assert "hx-post" not in page
     assert "Stop sharing" not in page

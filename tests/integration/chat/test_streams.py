@@ -105,8 +105,7 @@ async def test_a_reader_in_another_process_reads_from_the_database(
 ) -> None:
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
-    while answer.pk not in writing.RUNS:
-        await asyncio.sleep(0.01)
+    await begun(answer)
     run = writing.RUNS.pop(answer.pk)  # another process does not know the run
     there = await collect(answer)
     assert told(there) == told(await here) == told(run.events)
@@ -182,6 +181,13 @@ async def begun(answer: Answer, events: int = 0) -> writing.Run:
     return writing.RUNS[answer.pk]
 
 
+async def left(answer: Answer) -> None:
+    """Waits until the run of an answer is over. Its reader may be told before it has left."""
+    async with asyncio.timeout(60):
+        while answer.pk in writing.RUNS:
+            await asyncio.sleep(0.01)
+
+
 async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_saved(
     library: Collection, slow: SlowGenerator
 ) -> None:
@@ -206,8 +212,7 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
         # Its heartbeat may come in between.
         await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
         taken = await sync_to_async(writing.acquire)(answer.pk)  # as another process does
-    while answer.pk in writing.RUNS:
-        await asyncio.sleep(0.01)
+    await left(answer)
     await StreamedEvent.objects.acreate(answer=answer, attempt=2, sequence=1, name="token", payload={"text": "There."})
     await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, lease=None, text="There.")
     async with asyncio.timeout(60):
@@ -411,9 +416,7 @@ async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_strea
     kept = streams.follow(answer.pk)
     while (await anext(kept)).name != "token":
         pass
-    async with asyncio.timeout(60):
-        while answer.pk in writing.RUNS:
-            await asyncio.sleep(0.05)
+    await left(answer)
     assert (await reread(answer)).status == Answer.Status.STOPPED
     # It was not closed, and gets the rest when it comes back.
     assert [event.name async for event in kept][-1] == "completed"
@@ -438,9 +441,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 30.0)
     answer = await sync_to_async(begin)()
     reader = asyncio.create_task(collect(answer))
-    while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < 1:
-        await asyncio.sleep(0.01)
-    run = writing.RUNS[answer.pk]
+    run = await begun(answer, events=1)
     await asyncio.sleep(0.05)
     assert run.followers == 1
     run.tell("token", {"text": "word "})
@@ -451,8 +452,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     assert reader in done, "The reader who left goes on reading."
     assert run.followers == 0
     await streams.stop(answer.pk)
-    while answer.pk in writing.RUNS:
-        await asyncio.sleep(0.01)
+    await left(answer)
 
 
 async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
@@ -467,10 +467,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     async with asyncio.timeout(60):
         events = await collect(answer)
     assert [event.name for event in events] == ["failed"]
-    # Its reader may be told before the run has left. Those of earlier tests leave when they like.
-    async with asyncio.timeout(60):
-        while answer.pk in writing.RUNS:
-            await asyncio.sleep(0.01)
+    await left(answer)
     assert SlowGenerator.calls == 0
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -203,27 +201,3 @@ def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None
     with refused(404) as caught:
         client().moderations.create(input="a")
     assert "chat/completions" in str(caught.value)
-
-
-def test_a_stream_on_the_wire(site: WebServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
-    body = {"model": "ragsite", "messages": [user(QUESTION)], "stream": True}
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-    response = connection.getresponse()
-    raw = response.read().decode()
-    connection.close()
-    assert response.status == 200
-    assert (response.getheader("Content-Type") or "").partition(";")[0] == "text/event-stream"
-    assert response.getheader("Cache-Control") == "private, no-store, no-transform"
-    assert raw.endswith("data: [DONE]\n\n")
-    events = raw.removesuffix("\n\n").split("\n\n")
-    assert all(event.startswith("data: ") and "\n" not in event for event in events)
-    chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
-    assert chunks[0]["choices"] == [
-        {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None, "logprobs": None}
-    ]
-    assert [set(chunk) >= {"id", "object", "created", "model", "choices"} for chunk in chunks] == [True] * len(chunks)
-    assert "usage" not in chunks[0]
-    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
-    assert chunks[-1]["answer"] == "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks).strip()
