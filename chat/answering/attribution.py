@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -230,7 +231,7 @@ class AttributionStream:
         at = 0
         blocks = [(code.start, code.end) for code in find_code(part) if code.fence]
         sentences = [(each.start, each.end, each.markers) for each in cited_sentences(part)]
-        for start, end, own in sorted([*sentences, *((start, end, None) for start, end in blocks)], key=_start):
+        for start, end, own in sorted([*sentences, *((start, end, None) for start, end in blocks)], key=itemgetter(0)):
             pieces.append(_replace_groups(part[at:start], lambda _: ()))
             written = part[start:end]
             if own is None:
@@ -281,10 +282,6 @@ class AttributionStream:
             return ""
         text, self._held = self._held, None
         return text
-
-
-def _start(unit: tuple[int, int, object]) -> int:
-    return unit[0]
 
 
 def _begin_of_last(text: str) -> int:

@@ -69,17 +69,14 @@ class MachineryStream:
             elif self._begins_line and (taken := self._judge_line(is_end)) != 0:
                 if taken is None:
                     return shown
-                self._withhold(taken)
+                self.withheld = True
+                self._held = self._held[taken:]
             else:
                 passed = self._show_line(is_end)
                 if passed is None:
                     return shown
                 shown += passed
         return shown
-
-    def _withhold(self, upto: int) -> None:
-        self.withheld = True
-        self._held = self._held[upto:]
 
     def _show_line(self, is_end: bool) -> str | None:
         """The held text up to its next line or tag; None to wait for more."""

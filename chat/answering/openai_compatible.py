@@ -50,10 +50,6 @@ RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
 LONGEST_TRACED = 500
 
 
-def room_for_results(context_tokens: int) -> int:
-    return min(MOST_RESULT_TOKENS, int(RESULTS_SHARE * context_tokens))
-
-
 class TableDialogue:
     """What a model asks of the tables, and what it is told. ``ends_at`` is by the monotonic clock."""
 
@@ -188,7 +184,7 @@ class OpenAICompatibleGenerator:
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.refused:
             tables = None
-        room_tokens = room_for_results(limits.context_tokens)
+        room_tokens = min(MOST_RESULT_TOKENS, int(RESULTS_SHARE * limits.context_tokens))
         taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
         prompt = compose(
             draft.question,

@@ -52,7 +52,8 @@ def collections_behind(answer: Answer) -> list[int]:
     A question that was rewritten from earlier answers, or put to a model with them, may repeat what they said. A
     question that is offered may name what any of the searched documents names.
     """
-    behind = set(rights.collections_of(answer.quoted_places))
+    quoted = rights.documents_of(answer.quoted_places)
+    behind = set(rights.collections_in(rights.places_of(quoted), quoted))
     if answer.choices:
         behind |= _searched_collections(answer)
     if may_retell(answer):

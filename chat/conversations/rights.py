@@ -72,10 +72,6 @@ class Rights:
     reads_all: bool
     reads_deleted: bool
 
-    def allow(self, collections: Iterable[int], documents: Iterable[int] = ()) -> bool:
-        """Whether all of these collections and documents may be read. Asks the database about documents alone."""
-        return self.allow_collections(collections) and self.see(places_of(documents))
-
     def allow_collections(self, collections: Iterable[int]) -> bool:
         return self.reads_deleted or self.collections.issuperset(collections)
 
@@ -100,12 +96,6 @@ def rights_of(user: Any) -> Rights:
     reads_all = may_read_all(user)
     reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
     return Rights(readable, readers_in(readable, user), reads_all, reads_deleted)
-
-
-def collections_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
-    """The collections that the quoted places (as saved with an answer) lie in now."""
-    documents = documents_of(places)
-    return collections_in(places_of(documents), documents)
 
 
 def places_of(documents: Iterable[int]) -> dict[int, int]:

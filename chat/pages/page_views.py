@@ -152,6 +152,7 @@ class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
 
 # Questions to begin with, which the documents answer: those written for a passage, and headings that ask.
 
+MOST_SUGGESTIONS = 6
 _KEPT_SECONDS = 300
 _DOCUMENTS_PER_COLLECTION = 8
 _SHORTEST, _LONGEST = 18, 90
@@ -166,13 +167,12 @@ class Suggestion:
     collection_name: str
 
 
-def suggestions(user: object, count: int = 6) -> list[Suggestion]:
-    """At most ``count`` questions, taken in turn from the collections in service that the user may read; kept for a few
-    minutes.
-    """
-    collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:count])
+def suggestions(user: object) -> list[Suggestion]:
+    """At most MOST_SUGGESTIONS questions, taken in turn from the collections in service that the user may read; kept
+    for a few minutes."""
+    collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:MOST_SUGGESTIONS])
     in_turn = chain.from_iterable(zip_longest(*map(_cached_suggestions, collections)))
-    return [suggestion for suggestion in in_turn if suggestion is not None][:count]
+    return [suggestion for suggestion in in_turn if suggestion is not None][:MOST_SUGGESTIONS]
 
 
 def _cached_suggestions(collection: Collection) -> list[Suggestion]:

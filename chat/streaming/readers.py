@@ -93,7 +93,8 @@ async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None
 def may_still_read(answer: Answer, user: Any) -> bool:
     """Whether ``user``, who began to wait for the answer some time ago, may read it now that it is written."""
     held = _rights_of(user.pk, limits_of(user), fresh=True)
-    return held is not None and held.allow(answer.source_collections, rights.documents_behind(answer))
+    places = rights.places_of(rights.documents_behind(answer))
+    return held is not None and held.allow_collections(answer.source_collections) and held.see(places)
 
 
 class _Reader:
