@@ -129,7 +129,10 @@ def assemble(
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
     if not 1 <= blocks <= LARGEST_BLOCKS:
         raise ValueError(f"The number of blocks must lie between 1 and {LARGEST_BLOCKS}, not {blocks}.")
-    unique = _without_repeats(hits)
+    first_of: dict[str, Hit] = {}
+    for hit in hits:
+        first_of.setdefault(hit.passage.content_hash, hit)
+    unique = list(first_of.values())
     chosen = _Chosen(budget_tokens, blocks)
     surroundings = _Surroundings(load_neighbours)
     likely = [hit.passage for hit in unique[:blocks]] if expand else []
@@ -242,17 +245,6 @@ class _Chosen:
         self.passages.update(new)
         self._tokens += tokens
         return True
-
-
-def _without_repeats(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits in their order, without those whose words and headings a better one has already."""
-    seen: set[str] = set()
-    unique = []
-    for hit in hits:
-        if hit.passage.content_hash not in seen:
-            seen.add(hit.passage.content_hash)
-            unique.append(hit)
-    return unique
 
 
 def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:

@@ -22,7 +22,7 @@ from retrieval.index.term_statistics import by_configuration, frequencies_in, le
 from retrieval.models import Chunk, Document
 from retrieval.models.document import seen_by
 from retrieval.search.spelling import NearWord
-from retrieval.search.tsquery import quote
+from retrieval.search.tsquery import MatchesTsQuery, quote
 from retrieval.text.terms import expand_identifiers, identifiers, inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
@@ -352,27 +352,14 @@ class CollectionVocabulary:
 
     def _passages(self, lexemes: Sequence[str]) -> list[str]:
         """The texts of a few passages that hold each of the lexemes, with all that is indexed of them."""
-        if not lexemes:
-            return []
-        chunks = chunks_seen(self._collections, self._readers)
-        fields = ("document_id", "heading_path", "canonical_questions", "content", "search_vector")
-        try:
-            seen, parameters = chunks.order_by().values_list(*fields).query.sql_with_params()
-        except EmptyResultSet:  # no collection
-            return []
-        with connection.cursor() as cursor:
-            look = (
-                f"(SELECT document_id, heading_path, canonical_questions, content FROM ({seen}) "
-                "AS seen(document_id, heading_path, canonical_questions, content, search_vector) "
-                "WHERE search_vector @@ %s::tsquery LIMIT %s)"
-            )
-            cursor.execute(
-                " UNION ALL ".join([look] * len(lexemes)),
-                [value for lexeme in lexemes for value in (*parameters, quote(lexeme), PASSAGES_READ)],
-            )
-            rows = cursor.fetchall()
-        titles = dict(Document.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "title"))
-        return ["\n".join((titles.get(pk, ""), *headings, *asked, text)) for pk, headings, asked, text in rows]
+        seen = chunks_seen(self._collections, self._readers).order_by()
+        fields = ("document__title", "heading_path", "canonical_questions", "content")
+        holding = (seen.filter(MatchesTsQuery("search_vector", quote(lexeme))) for lexeme in lexemes)
+        return [
+            "\n".join((title, *headings, *asked, text))
+            for chunks in holding
+            for title, headings, asked, text in chunks.values_list(*fields)[:PASSAGES_READ]
+        ]
 
 
 def _beginnings(word: str) -> list[str]:
