@@ -154,15 +154,6 @@ class Collection(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def is_public(self) -> bool:
-        """Whether visitors may ask it. Set, it opens the collection to everybody, or to staff alone."""
-        return self.visibility == Visibility.PUBLIC
-
-    @is_public.setter
-    def is_public(self, is_public: bool) -> None:
-        self.visibility = Visibility.PUBLIC if is_public else Visibility.STAFF
-
 
 class CollectionGrant(models.Model):
     """A role of a user, or of the members of a group, in a collection. A role holds what those before it hold."""

@@ -32,7 +32,7 @@ def hostile_site(model_site: Site) -> Iterator[Site]:
     fact = f"A quokka weighs 3.2 kg. See {ATTACKS[:48]} there. More {ATTACKS} {LINKS}"
     text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\n{fact}\n"
     with model_site.data():
-        collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
+        collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", visibility="public")
         submitted = submission.submit(
             collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
         )

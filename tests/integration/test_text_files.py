@@ -16,8 +16,8 @@ def test_language_models_are_told_what_is_public_whoever_asks(
     client: Client, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     monkeypatch.setattr(text_files, "DOCUMENTS_LISTED", 2)
-    public = Collection.objects.create(slug="pumps", name="Pumps\n# and valves", is_public=True)
-    secret = Collection.objects.create(slug="secret", name="Plans", is_public=False)
+    public = Collection.objects.create(slug="pumps", name="Pumps\n# and valves", visibility="public")
+    secret = Collection.objects.create(slug="secret", name="Plans", visibility="staff")
     for number in (1, 2, 3):
         ingest(public, f"pump{number}.md", f"# Pump [{number}]\n\nIt pumps.")
     plans = ingest(secret, "plans.md", "# The merger\n\nIt is in March.")

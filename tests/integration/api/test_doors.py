@@ -50,7 +50,7 @@ all_doors = pytest.mark.parametrize(
 
 @pytest.fixture
 def secret(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    closed = Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    closed = Collection.objects.create(slug="secret", name="Secret", visibility="staff")
     ingest(closed, "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
     return closed
 

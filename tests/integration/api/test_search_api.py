@@ -178,7 +178,7 @@ def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook,
 
 
 def test_collections_are_listed_by_who_may_read_them(api, staff_api, handbook):
-    Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    Collection.objects.create(slug="secret", name="Secret", visibility="staff")
     listed = api.get("/api/v1/collections/").json()["results"]
     assert [row["slug"] for row in listed] == ["library"]
     assert (listed[0]["documents"], listed[0]["passages"]) == (3, 3)

@@ -52,7 +52,7 @@ def test_search_is_timed_on_a_corpus_that_is_kept_when_asked_for(collection, ing
     assert result["bytes"]["retrieval_chunk"] > 90 * 1000
     assert {"chunk_search_vector", "retrieval_chunkembedding"} <= set(result["bytes"])
     made = Collection.objects.get(slug=search_corpus.SLUG)
-    assert not made.is_public
+    assert made.visibility == "staff"
     assert made.chunks.count() == 90
     assert check() == []  # offsets, statistics, vectors
 

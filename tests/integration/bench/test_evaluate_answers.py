@@ -115,7 +115,7 @@ def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -
     assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 3}
     assert one["citation_recall"]["mean"] == 1.0
     collection = Collection.objects.get(slug="demo-questions-staff")
-    assert not collection.is_public
+    assert collection.visibility == "staff"
     assert not Document.objects.filter(collection__slug="staff").exists()
     before = list(Document.objects.values_list("pk", "updated_at"))
     evaluate_json("--questions", path)

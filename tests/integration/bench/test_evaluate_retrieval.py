@@ -117,7 +117,7 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     assert embedded == ["Leave\nNone.", "!"]
     assert dict(ChunkEmbedding.objects.values_list("document__source", "vector"))["zebra"] == vectors["zebra"]
     collection = Collection.objects.get()
-    assert not collection.is_public
+    assert collection.visibility == "staff"
     assert set(Document.objects.values_list("source", "title", "text__text")) == {
         (pk, title, text) for pk, (title, text) in changed.items()
     }

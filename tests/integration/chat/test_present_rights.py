@@ -72,7 +72,7 @@ def collection_deleted(document: Document) -> None:
 
 
 def document_moved(document: Document) -> None:
-    document.collection = Collection.objects.create(slug="closed", name="Closed", is_public=False)
+    document.collection = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     document.save()
 
 

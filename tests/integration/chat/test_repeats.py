@@ -121,7 +121,7 @@ async def test_a_published_profile_counts(library: Collection) -> None:
 async def test_whoever_may_read_other_collections_gets_an_answer_of_their_own(
     library: Collection, ingest: Ingest
 ) -> None:
-    secret = await Collection.objects.acreate(slug="secret", name="Secret", is_public=False)
+    secret = await Collection.objects.acreate(slug="secret", name="Secret", visibility="staff")
     await sync_to_async(ingest)(secret, "secret.md", "# MX-9920-W\n\nThe MX-9920-W secretly weighs 9 grams.")
     staff = await User.objects.acreate(username="staff", is_staff=True, is_superuser=True)
     known, _ = await ask(user=staff, visitor="")

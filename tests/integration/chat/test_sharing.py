@@ -39,7 +39,7 @@ def document(collection: Collection, ingest: Ingest) -> Document:
 
 @pytest.fixture
 def private(ingest: Ingest) -> Document:
-    closed = Collection.objects.create(slug="closed", name="Closed", is_public=False)
+    closed = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     return ingest(closed, "secret.txt", "The secret pump weighs 1 gram.")
 
 

@@ -41,7 +41,9 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
     create_database(NAME)
     with django_db_blocker.unblock(), database(NAME):
         library, secret = (
-            Collection.objects.create(slug=slug, name=slug.title(), is_public=slug == "library")
+            Collection.objects.create(
+                slug=slug, name=slug.title(), visibility="public" if slug == "library" else "staff"
+            )
             for slug in ("library", "secret")
         )
         for source, text in DOCUMENTS.items():

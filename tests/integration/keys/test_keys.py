@@ -47,7 +47,7 @@ def reader():
 
 @pytest.fixture
 def cellar():
-    return Collection.objects.create(slug="cellar", name="Cellar", is_public=True)
+    return Collection.objects.create(slug="cellar", name="Cellar", visibility="public")
 
 
 def client_with(secret: str, scheme: str = "Bearer") -> APIClient:
@@ -143,7 +143,7 @@ def test_a_key_that_is_over_is_refused_at_the_next_request(reader, how, address)
 def test_a_key_gives_no_more_than_its_user_has_at_this_moment(boss, collection):
     client = client_with(key_of(boss))
     assert client.get("/api/v1/documents/").status_code == 200
-    Collection.objects.create(slug="staff", name="Staff", is_public=False)
+    Collection.objects.create(slug="staff", name="Staff", visibility="staff")
     assert client.get("/api/v1/collections/").json()["count"] == 2
     User.objects.update(is_superuser=False, is_staff=False)
     assert client.get("/api/v1/documents/").status_code == 403
@@ -277,7 +277,7 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
 
 
 def test_one_cannot_choose_a_collection_that_one_may_not_read(client, reader):
-    closed = Collection.objects.create(slug="closed", name="Closed", is_public=False)
+    closed = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     client.force_login(reader)
     sent = {"name": "Laptop", "scopes": ["search"], "collections": [closed.pk], "days": "0"}
     page = client.post("/account/keys/", sent)

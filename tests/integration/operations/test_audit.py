@@ -128,7 +128,7 @@ def test_keys_are_recorded_and_not_what_they_are(client, reader):
 
 
 def test_collections_and_profiles_are_recorded(boss, collection):
-    collection.is_public = False
+    collection.visibility = "staff"
     collection.save()
     profile = SearchProfile.objects.create(slug="new", name="New")
     version = profiles.add_version(profile, ProfileSettings())

@@ -339,7 +339,7 @@ def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
     admin.post(page_of(copy), body)
     after = copy_of(draft)
     assert (after.name, after.slug) == ("Renamed", copy.slug)
-    assert (after.text_search_configuration, after.is_public) == ("english", False)
+    assert (after.text_search_configuration, after.visibility) == ("english", "granted")
     delete = reverse("admin:retrieval_collection_delete", args=[copy.pk])
     assert delete not in html
     assert admin.post(delete, {"post": "yes"}).status_code == 403

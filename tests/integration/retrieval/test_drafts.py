@@ -119,7 +119,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collecti
     assert contents(copy) == contents(library) != []
     assert draft.copied == 3
     assert not changes_of(draft)
-    assert (copy.is_public, copy.text_search_configuration) == (False, "english")
+    assert (copy.visibility, copy.text_search_configuration) == ("granted", "english")
     before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
     assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
     assert after.total_length == pytest.approx(before.total_length)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.db import connection
-from pgvector import HalfVector
 
+from bench.bulk import NewDocument, replace_documents
+from retrieval import conf
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import settle
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
+from retrieval.index.chunk_writer import NewChunk, settle
+from retrieval.models import Collection, Document
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.pipeline import search
@@ -151,55 +151,18 @@ def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeyp
 
 
 def _fill(collection: Collection, documents: int, wanted_every: int) -> None:
-    from retrieval import conf
-
-    embedder = active_embedder()
-    random = np.random.default_rng(7)
     question = conf.embedder().embed_query("hand hygiene protocol")
-    rows = Document.objects.bulk_create(
-        Document(
-            collection=collection,
-            source=f"{'rare' if number % wanted_every == 0 else 'common'}-{number}.md",
-            content_hash=str(number),
-            status=Document.Status.READY,
-            language="nl" if number % wanted_every == 0 else "en",
-            metadata={"kind": "rare", "day": "2026-01-15"} if number % wanted_every == 0 else {"kind": "common"},
-        )
-        for number in range(documents)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, search_vector, bm25, length)
-            SELECT id, collection_id, 0, 0, 10, NULL, '{}', 'Hand hygiene ' || id, id, 3, '{}', vector,
-                retrieval_bm25_weights(vector, ARRAY[1,1,1,1], 1.2, 0.75, 3), 3
-            FROM retrieval_document, LATERAL to_tsvector('english',
-                'Hand hygiene ' || replace(metadata->>'kind', 'common', '') || ' protocol ' || id) AS vector
-            """
-        )
-        cursor.execute(
-            "INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency) "
-            "SELECT collection_id, word, count(*) "
-            "FROM retrieval_chunk, unnest(tsvector_to_array(search_vector)) AS word WHERE word ~ '^[a-z]' GROUP BY 1, 2"
-        )
-    CollectionStatistics.objects.create(
-        collection=collection, chunks=documents, total_length=3.0 * documents, reference_length=3, version=1
-    )
-    noise = random.normal(size=(documents, len(question))) / np.sqrt(len(question))
-    embeddings = []
-    for number, (document, chunk) in enumerate(zip(rows, Chunk.objects.order_by("document_id"), strict=True)):
-        assert chunk.document_id == document.pk
-        far = number % wanted_every == 0
-        vector = noise[number] + (0 if far else 1) * question
-        embeddings.append(
-            ChunkEmbedding(
-                chunk=chunk,
-                document=document,
-                collection=collection,
-                embedder=embedder,
-                vector=HalfVector(vector / np.linalg.norm(vector)),
-            )
-        )
-    ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)
+    noise = np.random.default_rng(7).normal(size=(documents, len(question))) / np.sqrt(len(question))
+
+    def made(number: int) -> NewDocument:
+        kind, language, near = ("rare", "nl", 0) if number % wanted_every == 0 else ("common", "en", 1)
+        content = f"Hand hygiene {kind if kind == 'rare' else ''} protocol {number}"
+        vector = noise[number] + near * question
+        unit = (vector / np.linalg.norm(vector)).astype(np.float32)
+        chunk = NewChunk(0, len(content), None, (), content, str(number), 3, (), unit)
+        return NewDocument(f"{kind}-{number}.md", "", language, content, str(number), "", (chunk,))
+
+    replace_documents(collection, map(made, range(documents)), active_embedder())
+    Document.objects.filter(source__startswith="common").update(metadata={"kind": "common"})
+    Document.objects.filter(source__startswith="rare").update(metadata={"kind": "rare", "day": "2026-01-15"})
     settle()

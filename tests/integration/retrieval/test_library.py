@@ -21,7 +21,7 @@ def test_it_lists_what_the_visitor_may_read_and_no_more(
 ) -> None:
     shown = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
     ingest(
-        Collection.objects.create(slug="secret", name="Plans", is_public=False), "plans.md", "# The merger\n\nMarch."
+        Collection.objects.create(slug="secret", name="Plans", visibility="staff"), "plans.md", "# The merger\n\nMarch."
     )
     ingest(collection, "narrowed.md", "# The salaries\n\nHigh.", metadata={settings.DOCUMENT_GROUPS_KEY: ["board"]})
     Document.objects.create(collection=collection, source="unread.md")

@@ -67,12 +67,6 @@ def test_a_grant_is_to_a_group_or_a_user() -> None:
             CollectionGrant.objects.create(collection=collection, **holders)
 
 
-def test_is_public_is_still_a_name_for_it() -> None:
-    assert Collection(slug="a", is_public=False).visibility == Visibility.STAFF
-    assert Collection(slug="b").is_public
-    assert not Collection(slug="c", visibility=Visibility.SIGNED_IN).is_public
-
-
 # Narrowed documents ---------------------------------------------------------------------------------------------------
 
 
