@@ -110,7 +110,8 @@ def test_earlier_messages_help_to_search_a_follow_up(client: Callable[..., OpenA
     assert completion.joined_question == f"{first} {follow_up}"  # type: ignore[attr-defined]
     with rows():
         answer = Answer.objects.get(pk=completion.answer_id)  # type: ignore[attr-defined]
-        assert answer.history == [{"question": first, "answer": reply, "documents": [], "collections": [], "dialogue": []}]
+        [turn] = answer.history
+        assert (turn["question"], turn["answer"], turn["dialogue"]) == (first, reply, [])
         assert answer.conversation.answers.count() == 1
 
 
