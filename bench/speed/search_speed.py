@@ -7,9 +7,7 @@ approximates.
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,7 +24,6 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
-from retrieval.index.distribution import distributed
 from retrieval.index.vector_index import exact_distance
 from retrieval.infrastructure.database import fetch
 from retrieval.rights import readers_in
@@ -229,7 +226,7 @@ def _matching(question: str, filters: SearchFilters) -> int:
     return int(number)
 
 
-def _rows(sql: str, **parameters: Any) -> list[tuple[int, ...]]:
+def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall())
@@ -237,28 +234,10 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[int, ...]]:
 
 def _table_bytes() -> dict[str, int]:
     """Bytes of each table with what it keeps out of line, and of each of its indexes, by name; all collections'."""
-    rows: dict[str, int] = {}
-    in_shards = distributed()
-    with connection.cursor() as cursor:
-        for model in TABLES:
-            table = model._meta.db_table
-            if table not in in_shards:
-                cursor.execute(_SIZES.replace("%1$s", table))
-                sizes = Counter[str](json.loads(cursor.fetchone()[0]))
-            else:
-                cursor.execute("SELECT result FROM run_command_on_shards(%s, %s)", [table, _SIZES])
-                sizes = Counter[str]()
-                for (of_shard,) in cursor.fetchall():
-                    # Behind the name stands the number of the shard.
-                    sizes.update({name.rpartition("_")[0]: size for name, size in json.loads(of_shard).items()})
-            rows.update(sizes.most_common())
-    return rows
-
-
-# Of a table, in the form of `run_command_on_shards`.
-_SIZES = (
-    "SELECT jsonb_object_agg(name, size) FROM ("
-    "SELECT '%1$s'::regclass::text AS name, pg_table_size('%1$s'::regclass) AS size "
-    "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
-    "WHERE indrelid = '%1$s'::regclass) AS sized"
-)
+    rows = _rows(
+        "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
+        "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
+        "WHERE indrelid = ANY(%(tables)s::regclass[]) ORDER BY size DESC",
+        tables=[model._meta.db_table for model in TABLES],
+    )
+    return dict(rows)

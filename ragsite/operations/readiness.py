@@ -7,13 +7,15 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Count, Min, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Case, Count, F, Min, Q, QuerySet, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from chat.models import Answer
@@ -62,32 +64,19 @@ class Queue:
 def queues() -> list[Queue]:
     """What could be begun now: documents to read, judgements to make, answers to write."""
     now = timezone.now()
-    pending = Document.objects.filter(status=Document.Status.PENDING)
     # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
-    untried = pending.filter(attempts=0)
-    due_again = pending.filter(attempts__gt=0, retry_at__lte=now)
-    judged = Judgement.objects.filter(status=Judgement.Status.QUEUED)
+    documents = Document.objects.filter(Q(attempts=0) | Q(retry_at__lte=now), status=Document.Status.PENDING)
+    judgements = Judgement.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), status=Judgement.Status.QUEUED)
     return [
-        _queue("documents", now, (untried, "updated_at"), (due_again, "retry_at")),
-        _queue(
-            "judgements",
-            now,
-            (judged.filter(retry_at=None), "created_at"),
-            (judged.filter(retry_at__lte=now), "retry_at"),
-        ),
-        _queue("answers", now, (Answer.objects.filter(status=Answer.Status.PENDING), "created_at")),
+        _queue("documents", now, documents, Case(When(attempts=0, then="updated_at"), default="retry_at")),
+        _queue("judgements", now, judgements, Coalesce("retry_at", "created_at")),
+        _queue("answers", now, Answer.objects.filter(status=Answer.Status.PENDING), F("created_at")),
     ]
 
 
-def _queue(
-    name: str, now: datetime, *parts: tuple[QuerySet[Document] | QuerySet[Judgement] | QuerySet[Answer], str]
-) -> Queue:
-    length, since = 0, now
-    for rows, waits_since in parts:
-        counted = rows.order_by().aggregate(length=Count("pk"), since=Min(waits_since))
-        length += counted["length"]
-        since = min(since, counted["since"] or now)
-    return Queue(name, length, (now - since).total_seconds())
+def _queue(name: str, now: datetime, rows: QuerySet[Any], waits_since: Combinable) -> Queue:
+    counted = rows.order_by().aggregate(length=Count("pk"), since=Min(waits_since))
+    return Queue(name, counted["length"], (now - (counted["since"] or now)).total_seconds())
 
 
 # Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.

@@ -50,17 +50,17 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "removed", "held")
 
 
 class Tally:
-    """How many items were seen, by what became of them; the first of those that are new, gone or failed are named."""
+    """How many items were seen, by what became of them. ``details`` name the first of those that are new, gone, held
+    or failed."""
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
         """With what earlier attempts at the same run have done."""
         self.counts: Counter[str] = Counter()
-        self.named: dict[str, list[str]] = {}
-        self.failures: list[list[str]] = []
+        self.details: dict[str, list[Any]] = {"failures": []}
         if run.is_preview:
             return
         self.counts["removed"] = run.removed
-        self.named["removed"] = run.details.get("removed", [])
+        self.details["removed"] = run.details.get("removed", [])
         for item in items:
             if item.seen_by_run == run.pk:
                 self.count(item.outcome, item.key, item.error)
@@ -68,19 +68,17 @@ class Tally:
     def count(self, outcome: str, name: str, error: str = "") -> None:
         self.counts[outcome] += 1
         if outcome == Outcome.FAILED:
-            named: list[Any] = self.failures
+            self._tell("failures", [name, error[:500]])
         elif outcome in _NAMED:
-            named = self.named.setdefault(outcome, [])
-        else:
-            return
-        if len(named) < MOST_NAMED:
-            named.append([name, error[:500]] if outcome == Outcome.FAILED else name)
+            self._tell(outcome, name)
+
+    def _tell(self, what: str, about: object) -> None:
+        told = self.details.setdefault(what, [])
+        if len(told) < MOST_NAMED:
+            told.append(about)
 
     def numbers(self) -> dict[str, int]:
         return {outcome.value: self.counts[outcome] for outcome in _COUNTED}
-
-    def details(self) -> dict[str, Any]:
-        return {**self.named, "failures": self.failures}
 
 
 def forget_old_runs(run: SourceRun) -> None:
@@ -125,7 +123,7 @@ def _remove(run: SourceRun, tally: Tally, item: SourceItem) -> None:
         run.lock()
         for document in run.source.own_documents.filter(source=item.name):
             document.delete()
-            run.write(removed=F("removed") + 1, details=tally.details())
+            run.write(removed=F("removed") + 1, details=tally.details)
         item.delete()
 
 
@@ -378,7 +376,7 @@ class Comparison:
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
-                details=self._tally.details(),
+                details=self._tally.details,
                 **self._tally.numbers(),
             )
             self._run.end(SourceRun.Status.DONE)
