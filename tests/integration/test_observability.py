@@ -5,7 +5,6 @@ Neither holds what was asked or uploaded.
 
 from __future__ import annotations
 
-import http.client
 import io
 import json
 import logging
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -86,17 +86,6 @@ EXPECTED_PATHS = {
 }
 
 
-def call(server: WebServer, method: str, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str]]:
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
-    try:
-        line.request(method, path, body, headers)
-        response = line.getresponse()
-        response.read()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}
-    finally:
-        line.close()
-
-
 def lines_of(log: Path) -> list[dict[str, Any]]:
     """The events; a worker prints a banner beside them."""
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
@@ -122,40 +111,26 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
         worker = start_worker(logs["worker"], **environment)
         web = WebServer(logs["web"], **environment, OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny")
         try:
-            boundary = "sheet"
-            form = "".join(
-                f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{extra}\r\n\r\n{value}\r\n'
-                for name, extra, value in (
-                    ("collection", "", collection.slug),
-                    ("file", '; filename="pump.md"', f"# Pump\n\n{text}\n"),
-                )
+            uploaded = httpx2.post(
+                f"{web.url}/api/v1/documents/",
+                data={"collection": collection.slug},
+                files={"file": ("pump.md", f"# Pump\n\n{text}\n".encode())},
+                headers={"Authorization": credentials, "X-Request-ID": REQUEST_ID},
+                timeout=120,
             )
-            status, sent = call(
-                web,
-                "POST",
-                "/api/v1/documents/",
-                f"{form}--{boundary}--\r\n".encode(),
-                **{
-                    "Content-Type": f"multipart/form-data; boundary={boundary}",
-                    "Authorization": credentials,
-                    "X-Request-ID": REQUEST_ID,
-                },
-            )
-            assert (status, sent["x-request-id"]) == (202, REQUEST_ID)
+            assert (uploaded.status_code, uploaded.headers["X-Request-ID"]) == (202, REQUEST_ID)
             wait_until(lambda: Document.objects.get().status == "ready", 120, "the document")
-            status, sent = call(
-                web,
-                "POST",
-                "/api/v1/ask/?why=" + ASKED,
-                json.dumps({"question": question}).encode(),
-                **{
-                    "Content-Type": "application/json",
+            answered = httpx2.post(
+                f"{web.url}/api/v1/ask/?why={ASKED}",
+                json={"question": question},
+                headers={
                     "X-Request-ID": "not well-formed",
                     "traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01",
                 },
+                timeout=120,
             )
-            assert status == 200
-            asked_as = sent["x-request-id"]
+            assert answered.status_code == 200
+            asked_as = answered.headers["X-Request-ID"]
             assert uuid.UUID(hex=asked_as)
             wait_until(lambda: collector.paths() >= EXPECTED_PATHS, 120, "the spans")
         finally:

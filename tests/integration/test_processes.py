@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from ragsite.supervision import parse_procfile, restarts
+from tests.support.site import ROOT, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = "sleeper: sleep 1000"
 DEAF = "deaf: sh -c \"trap '' TERM; while true; do sleep 0.1; done\""
 LOADED = "loaded: python -m tests.support.loaded"
@@ -29,13 +29,6 @@ def tick():
 supervise(processes, {"ADDED": sys.argv[1] + "/added"}, Path(sys.argv[1]), say, tick, stop_seconds=2)
 say("stopped")
 """
-
-
-def wait_until(condition: object, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "It did not happen in time."
-        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from bench import with_constants
+from ragsite.machine import is_answering
 from retrieval.models import Collection, Document
 from tests.integration.test_killed import events_of
 from tests.support.model_server import ModelServer, model_server
@@ -21,13 +22,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(sys.platform != "linux", reason="names of processes are told by Linux alone"),
 ]
-
-
-def is_up(client: httpx2.Client) -> bool:
-    try:
-        return client.get("/healthz").status_code == 200
-    except httpx2.HTTPError:
-        return False
 
 
 @pytest.fixture
@@ -74,7 +68,7 @@ def test_what_serve_has_loaded_runs_as_its_forks(
             running["ragsite-web"].kill()
         model.delay_seconds = 0.0
         wait_until(lambda: "web ended with status -9" in log.read_text(), 60)
-        wait_until(lambda: is_up(client), 60)
+        wait_until(lambda: is_answering("127.0.0.1", port, "/healthz"), 60)
         assert client.post("/api/v1/ask/", json=question).status_code == 200
         started = serve.children(recursive=True)
         site.popen.send_signal(signal.SIGTERM)

@@ -13,6 +13,10 @@ from tests.support.oidc_provider import Provider, oidc_provider
 PASSWORD = "a long enough one"
 
 
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
 @pytest.fixture(autouse=True)
 def _no_limits_of_other_tests(db: None) -> None:
     cache.clear()

@@ -16,13 +16,9 @@ from ragsite.accounts.invitations import hash_token, new_token
 from ragsite.accounts.keys import issue_key
 from ragsite.models.account import Invitation
 from retrieval.key_limits import Scope
-from tests.integration.accounts.conftest import PASSWORD
+from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}
-
-
-def is_signed_in(client: Client) -> bool:
-    return "_auth_user_id" in client.session
 
 
 def sign_in(client: Client, name: str, password: str = PASSWORD, page: str = "/accounts/login/", **fields: str) -> Any:

@@ -17,11 +17,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from ragsite.accounts import sign_in_limits
-from tests.integration.accounts.conftest import PASSWORD
-
-
-def is_signed_in(client: Client) -> bool:
-    return "_auth_user_id" in client.session
+from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
 
 def code_of(secret: str) -> str:

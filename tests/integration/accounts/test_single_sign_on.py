@@ -16,7 +16,7 @@ from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.claims import Claims
 from ragsite.models.account import ClaimedRights
 from retrieval.models import Collection, CollectionGrant
-from tests.integration.accounts.conftest import PASSWORD
+from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 from tests.support.oidc_provider import Provider
 
 SignIn = Callable[..., Any]
@@ -24,10 +24,6 @@ SignIn = Callable[..., Any]
 
 def groups_of(name: str) -> set[str]:
     return set(User.objects.get(username=name).groups.values_list("name", flat=True))
-
-
-def is_signed_in(client: Client) -> bool:
-    return "_auth_user_id" in client.session
 
 
 def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(
