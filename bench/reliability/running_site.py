@@ -87,10 +87,8 @@ class RunningSite:
     def stop(self) -> None:
         if self.serve is not None and self.serve.poll() is None:
             self.serve.send_signal(signal.SIGTERM)
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self.serve.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill_everything()
         self.kill_everything()
 
     def kill_everything(self) -> None:

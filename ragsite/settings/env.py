@@ -86,14 +86,11 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     return first, second
 
 
-def is_this_machine(url: str) -> bool:
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1")
-
-
 def https_url(name: str) -> str:
     """An address whose answers are believed, and which therefore must be encrypted, except this machine's own."""
     value = text(name).rstrip("/")
-    if value and urlsplit(value).scheme != "https" and not is_this_machine(value):
+    parts = urlsplit(value)
+    if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
         raise ImproperlyConfigured(f"{name} must begin with https://, not {value!r}.")
     return value
 

@@ -78,7 +78,37 @@ class Command(MeasuringCommand, PreparedCommand):
         return {"sets": [_as_json(run) for run in runs]}
 
     def as_markdown(self, runs: Sequence[SetRun]) -> str:
-        return _as_markdown(runs)
+        """nDCG@10 of each method on each set with the means below, and how the default compares."""
+        names = list(runs[0].methods)
+        rows = []
+        for of_set in runs:
+            values = {name: of_set.methods[name].interval("ndcg@10").mean for name in names}
+            rows.append(
+                [
+                    of_set.name,
+                    f"{of_set.documents:,}",
+                    f"{of_set.queries:,}",
+                    *_best_in_bold([values[name] for name in names]),
+                ]
+            )
+        for metric in METRICS:
+            means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
+            rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
+        tables = [table(["set", "documents", "questions", *names], rows)]
+        if DEFAULT in names and BASELINE in names:
+            retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
+            compared = []
+            for of_set in runs:
+                default = of_set.methods[DEFAULT]
+                of_default = default.interval("ndcg@10")
+                cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
+                for name in (BASELINE, *retrievers):
+                    cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
+                compared.append(cells)
+            tables.append(
+                table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
+            )
+        return "\n\n".join(tables)
 
 
 def _shown(run: SetRun) -> str:
@@ -121,40 +151,6 @@ def _methods(names: str) -> list[str]:
 
 def _paired(method: MethodRun, baseline: MethodRun) -> Interval:
     return paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
-
-
-def _as_markdown(runs: Sequence[SetRun]) -> str:
-    """nDCG@10 of each method on each set with the means below, and how the default compares."""
-    names = list(runs[0].methods)
-    rows = []
-    for of_set in runs:
-        values = {name: of_set.methods[name].interval("ndcg@10").mean for name in names}
-        rows.append(
-            [
-                of_set.name,
-                f"{of_set.documents:,}",
-                f"{of_set.queries:,}",
-                *_best_in_bold([values[name] for name in names]),
-            ]
-        )
-    for metric in METRICS:
-        means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
-        rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
-    tables = [table(["set", "documents", "questions", *names], rows)]
-    if DEFAULT in names and BASELINE in names:
-        retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
-        compared = []
-        for of_set in runs:
-            default = of_set.methods[DEFAULT]
-            of_default = default.interval("ndcg@10")
-            cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
-            for name in (BASELINE, *retrievers):
-                cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
-            compared.append(cells)
-        tables.append(
-            table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
-        )
-    return "\n\n".join(tables)
 
 
 def _best_in_bold(values: Sequence[float]) -> list[str]:

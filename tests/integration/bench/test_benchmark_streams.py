@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from bench.speed import streams
 from bench.speed.slow_model import slow_model
@@ -43,14 +43,6 @@ def test_streams_are_measured_and_nothing_is_left(monkeypatch: pytest.MonkeyPatc
     assert "| first word |" in page.read_text()
     assert not Collection.objects.filter(slug=streams.SLUG).exists()
     assert not Conversation.objects.exists()
-
-
-def test_a_web_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database_url())
-    monkeypatch.setenv("AUDIT_DAYS", "a few")
-    with pytest.raises(CommandError, match=r"did not start: .*"):
-        call_command("benchmark_streams", "--streams", "1", "--quoted", stdout=StringIO())
-    assert not Collection.objects.filter(slug=streams.SLUG).exists()
 
 
 def test_a_reader_tells_why_it_read_nothing() -> None:
