@@ -178,21 +178,19 @@ def sentence(summary: Report) -> str:
         if summary.verdict is ExperimentVerdict.WAITING:
             return _t("No decision yet: there are too few visitors.")
         return _t("Ended with too few visitors: nothing can be said about the difference.")
-    values = {
+    verdicts = {
+        ExperimentVerdict.WAITING: _t("No decision yet"),
+        ExperimentVerdict.TREATMENT: _t("The treatment is better"),
+        ExperimentVerdict.CONTROL: _t("The control is better"),
+        ExperimentVerdict.NO_DIFFERENCE: _t("No difference was found"),
+    }
+    return _t("%(verdict)s: %(metric)s %(difference)s (%(low)s to %(high)s).") % {
+        "verdict": verdicts[summary.verdict],
         "metric": summary.experiment.get_metric_display(),
         "difference": points(found.difference),
         "low": points(found.low),
         "high": points(found.high),
     }
-    sentences = {
-        ExperimentVerdict.WAITING: _t("No decision yet: %(metric)s %(difference)s (%(low)s to %(high)s)."),
-        ExperimentVerdict.TREATMENT: _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
-        ExperimentVerdict.CONTROL: _t("The control is better: %(metric)s %(difference)s (%(low)s to %(high)s)."),
-        ExperimentVerdict.NO_DIFFERENCE: _t(
-            "No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s)."
-        ),
-    }
-    return sentences[summary.verdict] % values
 
 
 def points(difference: float) -> str:

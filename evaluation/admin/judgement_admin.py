@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import F, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -39,30 +39,10 @@ def score_text(score: Score) -> SafeString:
     return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
-def score_table(judgement: Judgement) -> SafeString:
-    """The judgement's scores with their reasons; a dash when there are none yet."""
-    rows = [(one.get_metric_display(), score_text(one), one.error or one.reason) for one in judgement.scores.all()]
-    return _table([_t("metric"), _t("score"), _t("reason")], rows)
-
-
-def details_table(score: Score) -> SafeString:
-    """What the score was made from, an object a row; a dash when nothing is kept."""
-    rows = [row for row in score.details if isinstance(row, dict)]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return _table(
-        [name.replace("_", " ") for name in names], [[_cell(row.get(name)) for name in names] for row in rows]
-    )
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> SafeString:
-    if not rows:
-        return mark_safe("-")
-    body = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
-    return format_html(
-        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
-        format_html_join("", "<th>{}</th>", ((head,) for head in heads)),
-        format_html_join("", "<tr>{}</tr>", body),
-    )
+def score_lines(judgement: Judgement) -> SafeString:
+    """The judgement's scores, one on each line; a dash when there are none yet."""
+    rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
+    return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
 
 
 def _cell(value: object) -> str:
@@ -70,9 +50,7 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return fixed(value, 2)
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
-    return str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class ScoreInline(ReadOnlyInline):
@@ -90,7 +68,14 @@ class ScoreInline(ReadOnlyInline):
 
     @admin.display(description=_("details"))
     def seen(self, score: Score) -> SafeString:
-        return details_table(score)
+        """What the score was made from, an object a row."""
+        rows = [row for row in score.details if isinstance(row, dict)]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        context = {
+            "heads": [name.replace("_", " ") for name in names],
+            "rows": [[_cell(row.get(name)) for name in names] for row in rows],
+        }
+        return render_to_string("admin/evaluation/_details.html", context)
 
 
 class JudgeNameFilter(admin.AllValuesFieldListFilter):
@@ -136,7 +121,7 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     actions = ["judge_again"]
     inlines = [ScoreInline]
     fieldsets = [
-        (None, {"fields": ["answer_link", "judge", "judge_name", "state", "error"]}),
+        (None, {"fields": ["answer", "judge", "judge_name", "state", "error"]}),
         (
             _("How it came about"),
             {
@@ -177,18 +162,13 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     def question(self, judgement: Judgement) -> str:
         return judgement.answer.question
 
-    @admin.display(description=_("answer"))
-    def answer_link(self, judgement: Judgement) -> SafeString:
-        return link(reverse("admin:chat_answer_change", args=[judgement.answer_id]), judgement.answer.question)
-
     @admin.display(description=_("status"), ordering="status")
     def state(self, judgement: Judgement) -> SafeString:
         return job_badge(judgement)
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
-        rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
-        return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
+        return score_lines(judgement)
 
     @admin.display(description=_("error"), ordering="error")
     def excerpt(self, judgement: Judgement) -> SafeString:
@@ -242,7 +222,7 @@ class JudgementInline(ReadOnlyInline):
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
-        return score_table(judgement)
+        return score_lines(judgement)
 
 
 admin.site.unregister(Answer)

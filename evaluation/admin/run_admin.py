@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -83,19 +83,6 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
         return "–"
     numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
-
-
-def metric_rows(run: EvaluationRun) -> list[tuple[str, str, str]]:
-    """Each metric of a finished run with its interval, and the number of questions that it says something about."""
-    asked = run.summary["questions"]
-    return [
-        (
-            str(measure.label),
-            interval_text(interval_of(run, measure.key)),
-            f"{run.summary['metrics'].get(measure.key, {}).get('questions', 0)} / {asked}",
-        )
-        for measure in MEASURES[run.kind]
-    ]
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
@@ -213,19 +200,6 @@ def verdict_badge(result: AnswerResult) -> SafeString:
     return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
 
 
-def judged_rows(summary: Mapping[str, Any]) -> list[tuple[str, Interval | None, int, int]]:
-    """What the judge says of a run: metric, mean, number of answers, errors; none when no judge was asked."""
-    return [
-        (
-            metric_label(metric),
-            Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
-            found.get("questions", 0),
-            found["errors"],
-        )
-        for metric, found in summary.get("judged", {}).get("metrics", {}).items()
-    ]
-
-
 def metric_label(metric: str) -> str:
     return str(dict(Score.Metric.choices).get(metric, metric))
 
@@ -312,7 +286,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return []
 
     def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, Any]:
-        run = obj
+        run, figures = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
@@ -327,11 +301,13 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "run": run,
             "state": run_badge(run),
             "is_live": not run.is_finished,
-            "metrics": metric_rows(run) if run.summary else [],
+            "metrics": [
+                (measure.label, interval_of(run, measure.key), figures.get(measure.key, {}).get("questions", 0))
+                for measure in (MEASURES[run.kind] if run.summary else ())
+            ],
             "page": page,
             "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
-            "judged": judged_rows(run.summary),
             "wrong_only": wrong_only,
             "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": [

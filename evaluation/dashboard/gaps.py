@@ -94,11 +94,9 @@ def gaps(
     """The gaps, largest first, those of equal size by their most typical question; every question in exactly one.
 
     ``vectors`` are unit vectors, shape (len(wordings), dimension), in the order of :func:`wordings`. The order of
-    ``asked`` does not matter. Empty without questions. Raises: ValueError when vectors are missing.
+    ``asked`` does not matter. Empty without questions.
     """
     words = wordings(asked)
-    if len(vectors) != len(words):
-        raise ValueError(f"{len(words)} questions need as many vectors, not {len(vectors)}.")
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
         times.setdefault(_folded(one.question), []).append(one)

@@ -177,10 +177,8 @@ def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
 def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
 
-    By default the first metric of their kind. Raises: ValueError for runs of different kinds.
+    Both are of one kind; by default its first metric.
     """
-    if run.kind != baseline.kind:
-        raise ValueError(f"A run of {run.kind} is not comparable with one of {baseline.kind}.")
     before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
     after = {result.question_id: result for result in results_of(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]

@@ -55,10 +55,6 @@ LONGEST_EXCERPT = 160
 class DocumentFacts:
     """Fields of the page, by the names that the admin's ``readonly_fields`` give them."""
 
-    @admin.display(description=_("error"))
-    def problem_in_full(self, document: Document) -> SafeString | str:
-        return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
-
     @admin.display(description=_("not read"))
     def not_read(self, document: Document) -> str:
         return document.notice or "-"
@@ -110,10 +106,6 @@ class DocumentFacts:
         )
         return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
 
-    @admin.display(description=_("came in"))
-    def came_in(self, document: Document) -> SafeString | str:
-        return admin_link(document.parent) if document.parent is not None else "-"
-
     @admin.display(description=_("holds"))
     def members(self, document: Document) -> SafeString | str:
         """The documents that came in it, each with its state."""
@@ -122,10 +114,6 @@ class DocumentFacts:
             "", "<li>{} – {}</li>", ((admin_link(member), member.get_status_display()) for member in found)
         )
         return format_html("<ul>{}</ul>", items) if items else "-"
-
-    @admin.display(description=_("comes from"))
-    def origin_link(self, document: Document) -> SafeString | str:
-        return admin_link(document.origin) if document.origin is not None else "-"
 
     @admin.display(description=_("original"))
     def original(self, document: Document) -> SafeString:
@@ -300,7 +288,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     change_form_template = "admin/retrieval/document/change_form.html"
     progress_fields = [
         "state",
-        "problem_in_full",
+        "error",
         "not_read",
         "passages_link",
         "recognised_pages",
@@ -312,9 +300,9 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     file_fields = [
         "collection",
         "source",
-        "came_in",
+        "parent",
         "members",
-        "origin_link",
+        "origin",
         "original",
         "media_type",
         "size",

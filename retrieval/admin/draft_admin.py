@@ -5,7 +5,6 @@ pages of its documents.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +15,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
-from django.utils.functional import Promise
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
@@ -43,40 +40,9 @@ _COLOURS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NamedDocument:
-    """``address`` is empty when the document is gone; ``state`` is a badge for one that is not ready."""
-
-    source: str
-    address: str
-    state: SafeString | str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Documents with something in common, the first of which are named."""
-
-    key: str
-    label: str | Promise
-    number: int
-    named: list[NamedDocument]
-
-    @property
-    def unnamed(self) -> int:
-        return self.number - len(self.named)
-
-
-def _list_groups(draft: Draft) -> list[Group]:
-    """Of added, changed and removed documents, those groups that are not empty."""
-    is_published = draft.status == Draft.Status.PUBLISHED
-    changes = _stored_changes(draft) if is_published else changes_of(draft)
-    there = draft.collection_id if is_published else draft.working_copy_id
-    groups = [
-        _name_documents("added", _("Added"), changes.added, there),
-        _name_documents("changed", _("Changed"), changes.changed, there),
-        _name_documents("removed", _("Removed"), changes.removed, None if is_published else draft.collection_id),
-    ]
-    return [group for group in groups if group.number]
+def _changes(draft: Draft) -> Changes:
+    """What the draft changes; of one that is published, what it has changed."""
+    return _stored_changes(draft) if draft.status == Draft.Status.PUBLISHED else changes_of(draft)
 
 
 def _stored_changes(draft: Draft) -> Changes:
@@ -84,22 +50,11 @@ def _stored_changes(draft: Draft) -> Changes:
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
-def _name_documents(key: str, label: str | Promise, sources: Sequence[str], collection_id: int | None) -> Group:
+def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
+    """The first of the sources, each with its document in the collection; None for one that is not there."""
     first = sources[:MOST_NAMED]
-    documents = Document.objects.filter(collection=collection_id, source__in=first) if collection_id else ()
-    found = {document.source: document for document in documents}
-    return Group(key, label, len(sources), [_name_document(source, found.get(source)) for source in first])
-
-
-def _name_document(source: str, document: Document | None) -> NamedDocument:
-    if document is None:
-        return NamedDocument(source, "")
-    is_ready = document.status == Document.Status.READY
-    return NamedDocument(
-        source,
-        reverse("admin:retrieval_document_change", args=[document.pk]),
-        "" if is_ready else badge(document.status, document.get_status_display()),
-    )
+    found = {one.source: one for one in Document.objects.filter(collection=collection_id, source__in=first)}
+    return [(source, found.get(source)) for source in first]
 
 
 @admin.register(Draft)
@@ -143,31 +98,30 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return _describe_event(draft.published_at, draft.published_by)
 
     def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, Any]:
-        state = self.state(obj)
-        groups = [] if obj.status == Draft.Status.COPYING else _list_groups(obj)
         copied = Document.objects.filter(collection=obj.working_copy_id if obj.is_open else None)
         unread = copied.filter(status__in=_UNREAD).count()
-        if obj.status == Draft.Status.COPYING:
-            total = Document.objects.filter(collection=obj.collection_id).count()
-            state = format_html(
-                '{} <progress max="{}" value="{}" aria-hidden="true"></progress> {}',
-                state,
-                max(total, 1),
-                obj.copied,
-                _t("%(copied)d of %(total)d") % {"copied": obj.copied, "total": total},
-            )
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
+        is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
+        changes = Changes() if is_copying else _changes(obj)
+        before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
         # The gates are asked only about what could be published now.
-        may_be_published = obj.status == Draft.Status.OPEN and bool(groups) and not unread
+        may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {
             "title": str(obj),
             "subtitle": None,
             "draft": obj,
-            "state": state,
+            "state": self.state(obj),
+            "to_copy": Document.objects.filter(collection=obj.collection_id).count() if is_copying else 0,
             # A worker is at it.
             "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
-            "groups": groups,
-            "failed": _name_documents("failed", _("Could not be read"), list(failed), obj.working_copy_id),
+            "changes": changes,
+            "groups": [
+                ("added", _("Added"), changes.added, _name_documents(changes.added, there)),
+                ("changed", _("Changed"), changes.changed, _name_documents(changes.changed, there)),
+                ("removed", _("Removed"), changes.removed, _name_documents(changes.removed, before)),
+            ],
+            "failed": list(failed),
+            "failed_documents": _name_documents(list(failed), obj.working_copy_id),
             "unread": unread,
             "objections": gates.objections_to(obj) if may_be_published else (),
             "may_be_published": may_be_published,

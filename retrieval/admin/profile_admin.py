@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 from django import forms
@@ -114,16 +113,6 @@ def _newest() -> str:
     """The id of the version made last; empty when there is none."""
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     return str(newest) if newest else ""
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRow:
-    """A version in the list. ``differences`` (name, in force, here) is None when the version cannot be read."""
-
-    version: SearchProfileVersion
-    state: SafeString | str
-    differences: list[tuple[str, str, str]] | None
-    error: str = ""
 
 
 @admin.register(SearchProfile)
@@ -317,17 +306,17 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
         return False
 
 
-def _version_rows(profile: SearchProfile) -> list[VersionRow]:
+def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
+    """Each version with what differs from what is in force; one that cannot be read with the reason."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
-        state: SafeString | str = badge("ready", _t("in force")) if version.is_published else ""
-        if not state and version.published_at:
-            state = badge("stopped", _t("was in force"))
+        row: dict[str, Any] = {"version": version}
         try:
-            rows.append(VersionRow(version, state, differences(in_force, version.read())))
+            row["differences"] = differences(in_force, version.read())
         except ImproperProfile as error:
-            rows.append(VersionRow(version, state, None, str(error)))
+            row["error"] = str(error)
+        rows.append(row)
     return rows
 
 

@@ -77,11 +77,11 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     list_select_related = ("webhook",)
     actions = ("send_again",)
 
-    @admin.action(description=_("Send again"), permissions=["view"])
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("retrieval.change_webhook")
+
+    @admin.action(description=_("Send again"), permissions=["send"])
     def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
-        if not request.user.has_perm("retrieval.change_webhook"):
-            messages.error(request, _t("Your account may not do this: ask an administrator for the permission."))
-            return
         ended = deliveries.exclude(status__in=(WebhookDelivery.WAITING, WebhookDelivery.RUNNING))
         chosen = cast("list[int]", list(ended.values_list("pk", flat=True)))
         WebhookDelivery.objects.filter(pk__in=chosen).update(**WebhookDelivery.restart_values(), finished_at=None)

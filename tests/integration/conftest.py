@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 
 from tests.support.site import Workers, real_queue
 
@@ -20,3 +22,10 @@ def workers(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
     started = Workers(tmp_path_factory.mktemp("workers"))
     yield started
     started.stop()
+
+
+@pytest.fixture
+def admin(client: Client, admin_user: User) -> Client:
+    """The client, signed in as a superuser."""
+    client.force_login(admin_user)
+    return client

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme, Source, SourceRun
+from tests.support.pages import messages
 
 pytestmark = pytest.mark.django_db
 
@@ -21,11 +22,9 @@ ADD = "/admin/retrieval/document/add/"
 HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
 
 
-@pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
+@pytest.fixture(autouse=True)
+def _errors_are_pages(client):
     client.raise_request_exception = False
-    return client
 
 
 @pytest.fixture
@@ -40,10 +39,6 @@ def change(document) -> str:
 def fields(document, **changed):
     kept = {"title": document.title, "url": document.url, "language": document.language, "metadata": "{}"}
     return {**kept, **changed}
-
-
-def messages(response) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
 
 
 def test_several_files_are_added_and_each_rejected_one_is_named(admin, collection):

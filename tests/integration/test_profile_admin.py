@@ -28,6 +28,7 @@ from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 from tests.support.faults import forget_findings
+from tests.support.pages import messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,11 +48,9 @@ class Backwards(Reranker):
         return {pk: float(place) for place, pk in enumerate(chunk_ids)}
 
 
-@pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
+@pytest.fixture(autouse=True)
+def _errors_are_pages(client):
     client.raise_request_exception = False
-    return client
 
 
 @pytest.fixture
@@ -78,10 +77,6 @@ def change(profile) -> str:
 
 def publish(version) -> str:
     return reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
-
-
-def messages(response) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
 
 
 def body(settings: ProfileSettings | None = None, **changed):

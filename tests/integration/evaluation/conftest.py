@@ -1,4 +1,4 @@
-"""A library with a set of questions; a module that needs another one makes its own under the same name."""
+"""A library with sets of questions, of which some say what to find and others what to answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Draft
-from tests.support.evaluation_sets import fill, set_of
+from tests.support.evaluation_sets import answers_of, fill, set_of
 from tests.support.remembered import remembered
 
 
@@ -20,6 +20,11 @@ def library(collection, ingest) -> Collection:
 @pytest.fixture
 def evaluation_set(library):
     return set_of(library)
+
+
+@pytest.fixture
+def answers(library):
+    return answers_of(library)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -27,10 +26,9 @@ from retrieval.models import Chunk
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
-from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of, version_of
+from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, set_of, version_of
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,18 +36,6 @@ MEANING = NamedProfile("meaning", BY_MEANING)
 # Nothing reaches its threshold, so nothing is found and everything refused.
 BLIND = NamedProfile("blind", replace(BY_WORDS, score_threshold=1000))
 PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
-
-
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    fill(collection, ingest)
-    return collection
-
-
-@pytest.fixture
-def answers(library):
-    return answers_of(library)
 
 
 @pytest.fixture
@@ -255,12 +241,6 @@ def test_runs_are_compared_where_both_have_a_value(answers) -> None:
     assert "groundedness" not in compared.differences, "the blind run answered nothing"
 
 
-def test_runs_of_different_kinds_are_not_compared(answers) -> None:
-    expect(answers.questions.get(text=PUMP), Chunk.objects.get(document__source="pump.md"))
-    with pytest.raises(ValueError, match="not comparable"):
-        compare(measured(answers), measured(answers, kind="search"))
-
-
 # Gates ---------------------------------------------------------------------------------------------------------------
 
 
@@ -357,17 +337,3 @@ def test_the_days_budget_holds_for_runs_too(answers, judge, settings) -> None:
     run = measured(answers)
     assert judge.requests == []
     assert "budget of 100 tokens" in run.answer_results.first().judge_error
-
-
-def test_a_run_that_is_cancelled_while_it_is_judged_stops(answers, judge) -> None:
-    run = queue.request_run(answers, MEANING, kind="answers")
-    judge.is_open.clear()
-    thread = threading.Thread(target=lambda: run_execution.measure(run.pk))
-    thread.start()
-    while not judge.requests:
-        thread.join(0.05)
-    queue.cancel(EvaluationRun.objects.all())
-    judge.is_open.set()
-    thread.join(30)
-    run.refresh_from_db()
-    assert (run.status, len(judge.requests), run.answer_results.count()) == ("cancelled", 1, 0)

@@ -36,12 +36,6 @@ def _empty_cache():
 
 
 @pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
-    return client
-
-
-@pytest.fixture
 def other(collection) -> Collection:
     return Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
 from chat.models import Answer, Feedback
@@ -23,18 +22,13 @@ from retrieval.models import Collection, Document, Draft
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.judged_answers import completed_answer
+from tests.support.pages import messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SETS = "/admin/evaluation/evaluationset/"
 RUNS = "/admin/evaluation/evaluationrun/"
 GATES = "/admin/evaluation/gatepolicy/"
-
-
-@pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
-    return client
 
 
 @pytest.fixture
@@ -58,10 +52,6 @@ def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
     run = run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
     assert run is not None
     return run
-
-
-def messages(response) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
 
 
 def html(response) -> str:
@@ -114,17 +104,6 @@ def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, libr
     assert (
         admin.get(reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, foreign.pk])).status_code == 404
     )
-
-
-def test_what_may_be_done_depends_on_permissions(client, policy, draft) -> None:
-    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
-    user = User.objects.create_user("clerk", is_staff=True)
-    client.force_login(user)
-    assert client.get(address).status_code == 403
-    user.user_permissions.set(Permission.objects.filter(codename="view_gatepolicy"))
-    assert "Run now" not in html(client.get(address))
-    assert client.post(address).status_code == 403
-    assert not EvaluationRun.objects.exists()
 
 
 def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(admin, policy) -> None:

@@ -12,14 +12,13 @@ from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import EvaluationRun, GatePolicy
-from evaluation.runs import measurement, queue, run_execution
+from evaluation.runs import queue, run_execution
 from evaluation.runs.results import compare
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
-from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, DOCUMENTS, set_of, version_of
 
@@ -226,19 +225,6 @@ def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> 
     assert "it has ended" in waiting.error
     with pytest.raises(EvaluationError, match="cannot be asked: it is being copied"):
         queue.request_run(evaluation_set, profile, draft=lifecycle.begin(library))
-
-
-def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(evaluation_set, draft, monkeypatch) -> None:
-    def search(question, filters, **options):
-        if "puppies" in question:
-            lifecycle.discard(draft)
-            lifecycle.resume(draft.pk)
-        return search_module.search(question, filters, **options)
-
-    monkeypatch.setattr(measurement, "search", search)
-    run = measured(evaluation_set, draft)
-    assert (run.status, run.is_reliable) == ("done", False)
-    assert "documents changed while it ran" in run.unreliable_reason
 
 
 # The command ---------------------------------------------------------------------------------------------------------

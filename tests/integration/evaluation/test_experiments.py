@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
@@ -63,12 +62,6 @@ def test_arms_must_differ(boss):
     control, _ = versions()
     with pytest.raises(ExperimentRefused, match="same settings"):
         experiments.start(draft(control=control, treatment=control), boss)
-
-
-def test_a_version_in_an_experiment_cannot_be_deleted():
-    experiment = draft()
-    with pytest.raises(ProtectedError):
-        experiment.treatment.profile.delete()
 
 
 # Who gets what -------------------------------------------------------------------------------------------------------

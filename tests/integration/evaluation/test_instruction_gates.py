@@ -16,9 +16,8 @@ from chat.streaming import asking, streams
 from evaluation import gates, tasks
 from evaluation.models import EvaluationRun, GatePolicy
 from retrieval.models import Collection, CollectionGrant, Document
-from tests.support.evaluation_sets import answers_of, fill
+from tests.support.evaluation_sets import answers_of
 from tests.support.model_server import ModelServer, model_server
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,13 +42,6 @@ def told(model: ModelServer) -> str:
     """The last request's rules."""
     content: str = model.requests[-1]["messages"][0]["content"]
     return content
-
-
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    fill(collection, ingest)
-    return collection
 
 
 @pytest.fixture

@@ -191,26 +191,6 @@ def test_the_model_scores_and_its_tokens_are_counted(server, judged):
     assert tokens_spent() == 110 * requests
 
 
-def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, judged, monkeypatch):
-    monkeypatch.setattr(Judgement, "MOST_ATTEMPTS", 3)
-    server.status = 503
-    judgement = judged(completed_answer(), "model")
-    pauses = []
-    for attempt in (1, 2):
-        assert (judgement.status, judgement.attempts) == (Judgement.Status.QUEUED, attempt)
-        assert "HTTP 503" in judgement.error
-        pauses.append((judgement.retry_at - timezone.now()).total_seconds())
-        assert judgements.judge(judgement.pk) is None, "not before its time"
-        due(judgement)
-        judgement = judgements.judge(judgement.pk)
-    assert 8 < pauses[0] <= 10 < 28 < pauses[1] <= 30
-    assert (judgement.status, judgement.attempts) == (Judgement.Status.FAILED, 3)
-    assert "HTTP 503" in judgement.error
-    assert judgement.finished_at is not None
-    assert list(judgement.scores.values_list("metric", "score")) == [("faithfulness", None)]
-    assert len(server.requests) == 3, "nothing is asked that cannot be answered either"
-
-
 def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(server, judged):
     server.judged["Claims"] = {"claims": []}
     judgement = judged(completed_answer(), "model")
@@ -251,13 +231,6 @@ def test_a_missing_judge_is_an_error_with_its_reason(judged, settings):
         conf.judge("model", None)
 
 
-def test_a_refusal_without_passages_is_not_sent_to_the_model(server, judged):
-    judgement = judged(completed_answer("Nothing is known.", refused=True, contents=()), "model")
-    assert judgement.status == Judgement.Status.SKIPPED
-    assert "nothing to judge" in judgement.error
-    assert server.requests == []
-
-
 def test_an_unforeseen_error_is_told_and_tried_again(server, judged, monkeypatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("unforeseen")
@@ -295,23 +268,6 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     assert not judgement.scores.exists()
     assert len(server.requests) == free_requests + 1, "without its lease it pays for nothing more"
     assert judgements.judge(judgement.pk).status == Judgement.Status.DONE
-
-
-def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
-    judgement = judged(completed_answer(), "model")
-    kept = judgement.scores.get(metric="faithfulness")
-    judgement.scores.exclude(pk=kept.pk).delete()
-    long_ago = timezone.now() - 2 * Judgement.SILENT_AFTER
-    Judgement.objects.update(
-        status=Judgement.Status.RUNNING, lease="12345678123456781234567812345678", heartbeat_at=long_ago
-    )
-    asked = len(server.requests)
-    assert sweep(Judgement) == 1
-    assert sweep(Judgement) == 0, "a worker was told already"
-    judgement = judgements.judge(judgement.pk)
-    assert (judgement.status, judgement.attempts) == (Judgement.Status.DONE, 2)
-    assert Score.objects.filter(pk=kept.pk, created_at=kept.created_at).exists()
-    assert "Claims" not in server.forms[asked:]
 
 
 def test_an_answer_whose_web_process_died_is_found(server):

@@ -20,12 +20,6 @@ EVIL = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
-    return client
-
-
-@pytest.fixture
 def judgement() -> Judgement:
     (judgement,) = judgements.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
     return judgement
@@ -149,16 +143,6 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     assert "groundedness (rules)" in after
     assert "pending" not in after
     assert "hx-trigger" not in after
-
-
-def test_the_debug_panel_shows_an_error_and_no_number(admin, judgement):
-    Judgement.objects.filter(pk=judgement.pk).update(error="The model server could not be reached.")
-    assert "could not be reached" in panel(admin, judgement.answer), "while it is tried again"
-    finished(judgement, status="failed", error="The model server could not be reached.")
-    page = panel(admin, judgement.answer)
-    assert "could not be reached" in page
-    assert "failed" in page
-    assert "0.0" not in page
 
 
 def test_an_error_of_a_metric_is_told_once(admin, judgement):

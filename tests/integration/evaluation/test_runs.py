@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import replace
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
@@ -157,16 +155,6 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
     assert len(asked) == 4
 
 
-def test_after_its_last_attempt_a_run_has_failed_with_its_reason(evaluation_set, monkeypatch) -> None:
-    failing_search(monkeypatch, 0, RuntimeError("no luck"))
-    run = queue.request_run(evaluation_set, WORDS)
-    for _ in range(EvaluationRun.MOST_ATTEMPTS):
-        EvaluationRun.objects.update(retry_at=None)
-        run_execution.measure(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.error, run.summary) == ("failed", "RuntimeError: no luck", {})
-
-
 def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings) -> None:
     settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
     run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
@@ -218,20 +206,6 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
 # Workers that die, and runs that are cancelled -----------------------------------------------------------------------
 
 
-def test_a_worker_that_lost_its_lease_writes_nothing_more(evaluation_set, monkeypatch) -> None:
-    run = queue.request_run(evaluation_set, WORDS)
-
-    def search(question, filters, **options):
-        if "warehouse" in question:
-            EvaluationRun.objects.update(lease="1" * 32)
-        return search_module.search(question, filters, **options)
-
-    monkeypatch.setattr(measurement, "search", search)
-    assert run_execution.measure(run.pk) is None
-    run.refresh_from_db()
-    assert (run.status, run.asked, run.results.count()) == ("running", 2, 2)
-
-
 def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch) -> None:
     run = queue.request_run(evaluation_set, WORDS)
 
@@ -245,25 +219,6 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
     run.refresh_from_db()
     assert (run.status, run.results.count()) == ("cancelled", 2)
     assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 0
-
-
-def test_two_workers_measure_a_run_once(evaluation_set) -> None:
-    run = queue.request_run(evaluation_set, WORDS)
-    results: list[EvaluationRun | None] = []
-
-    def work() -> None:
-        try:
-            results.append(run_execution.measure(run.pk))
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [one for one in results if one is not None] == [run]
-    assert QuestionResult.objects.count() == 6
 
 
 # What differs --------------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from evaluation.runs import queue, run_execution
 from retrieval.models import Chunk, Publication
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, set_of, version_of
 from tests.support.judged_answers import completed_answer
-from tests.support.remembered import remembered
+from tests.support.pages import messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,28 +27,6 @@ QUESTIONS_PAGE = "/admin/evaluation/evaluationquestion/"
 RUNS = "/admin/evaluation/evaluationrun/"
 QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n'
 QRELS = b"q1\tpump.md\t2\n"
-
-
-@pytest.fixture
-def admin(client, admin_user):
-    client.force_login(admin_user)
-    return client
-
-
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    fill(collection, ingest)
-    return collection
-
-
-@pytest.fixture
-def evaluation_set(library):
-    return set_of(library)
-
-
-def messages(response) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
 
 
 def staff(*permissions: str) -> User:

@@ -11,21 +11,13 @@ from evaluation.models.evaluation_set import asked
 from evaluation.sets import building, importing
 from evaluation.sets.resolution import fingerprint, measured_questions, resolve
 from retrieval.models import Chunk, Collection
-from tests.support.evaluation_sets import DOCUMENTS, fill, set_of
+from tests.support.evaluation_sets import DOCUMENTS, set_of
 from tests.support.judged_answers import completed_answer
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n{"_id": "q2", "text": "When?"}\n'
 QRELS = b"q1\tpump.md\t2\nq2\thours.md\t1\n"
-
-
-@pytest.fixture
-@remembered
-def library(collection, ingest) -> Collection:
-    fill(collection, ingest)
-    return collection
 
 
 def resolved(collection, question) -> list[list[str]]:

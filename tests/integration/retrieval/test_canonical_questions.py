@@ -35,12 +35,6 @@ def chunk(collection: Collection, ingest: Ingest) -> Chunk:
     return ingest(collection, "holidays.md", HOLIDAYS).chunks.get()
 
 
-@pytest.fixture
-def admin(client: Client, admin_user: User) -> Client:
-    client.force_login(admin_user)
-    return client
-
-
 def url_of(chunk: Chunk) -> str:
     return reverse("admin:retrieval_chunk_change", args=[chunk.pk])
 

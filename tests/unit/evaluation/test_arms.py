@@ -28,16 +28,6 @@ def test_the_shares_are_those_asked_for(traffic):
     assert abs(counts[Arm.TREATMENT] / within - 0.5) < 4 * (0.25 / within) ** 0.5
 
 
-def test_assignments_are_uniform_in_every_tenth_of_the_traffic():
-    """A chi-square over ten nested shares of traffic: the arm is drawn apart from the place in the traffic."""
-    counts = [Counter(arms("salt", tenth / 10)) for tenth in range(1, 11)]
-    sizes = np.diff([count[Arm.CONTROL] + count[Arm.TREATMENT] for count in counts], prepend=0)
-    treatments = np.diff([count[Arm.TREATMENT] for count in counts], prepend=0)
-    expected = len(SUBJECTS) / 10
-    assert ((sizes - expected) ** 2 / expected).sum() < 27.9, "9 degrees of freedom, one in a thousand"
-    assert ((treatments - sizes / 2) ** 2 / (sizes / 4)).sum() < 29.6, "10 degrees of freedom, one in a thousand"
-
-
 @given(st.text(max_size=40), st.text(min_size=1), st.floats(0, 1), st.floats(0, 1))
 def test_a_visitor_keeps_the_arm_and_more_traffic_moves_nobody(salt, subject, share, other):
     smaller, larger = sorted((share, other))

@@ -103,13 +103,6 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
         assert any(hostile in (text or "") for text in root.itertext())
 
 
-def test_no_scripts_and_no_styles():
-    chart = stacked_bars(["a"], {"one": [1]}, str)
-    assert {
-        name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
-    } == set()
-
-
 def test_an_unknown_value_is_a_gap_and_not_a_zero():
     chart = line_chart(list("abcde"), {"rate": [0.5, 0.6, None, 0.7, 0.8]}, str, most=1)
     assert len(parsed(chart).findall(".//polyline")) == 2

@@ -3,7 +3,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,8 +96,3 @@ def test_no_questions_are_no_gaps():
     assert gaps([], np.zeros((0, 4), dtype=np.float32)) == []
     assert clusters(np.zeros((0, 4), dtype=np.float32), 0.5) == []
     assert clusters(np.ones((1, 1), dtype=np.float32), 0.5) == [(0,)]
-
-
-def test_missing_vectors_are_refused():
-    with pytest.raises(ValueError, match="1 questions need as many vectors, not 0"):
-        gaps([asked(1, "Why?")], np.zeros((0, 4), dtype=np.float32))

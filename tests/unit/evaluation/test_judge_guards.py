@@ -10,7 +10,7 @@ import pytest
 
 from chat.types import ContextSource
 from evaluation.judges.judge_model import JudgeModel
-from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
+from evaluation.judges.types import Case, JudgeUnavailable, UnusableJudgement
 from retrieval.types import ContextBlock, Passage
 from tests.support.judge_server import JudgeServer, judge_server
 
@@ -32,11 +32,8 @@ WITH_REFERENCE = Case(CASE.question, CASE.answer, CASE.sources, reference="3450 
 class Meter:
     def __init__(self) -> None:
         self.counted: list[tuple[int, int]] = []
-        self.refusal: JudgeError | None = None
 
-    def check(self) -> None:
-        if self.refusal is not None:
-            raise self.refusal
+    def check(self) -> None: ...
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
         self.counted.append((prompt_tokens, completion_tokens))
@@ -53,12 +50,11 @@ def meter() -> Meter:
     return Meter()
 
 
-def judge(server: JudgeServer, meter: Meter, kind: type[JudgeModel] = JudgeModel, **options: Any) -> Any:
+def judge(server: JudgeServer, meter: Meter, kind: type[JudgeModel] = JudgeModel) -> Any:
     # Here: every process of a run imports this module, and DeepEval takes seconds.
     from evaluation.judges.deepeval_judge import DeepEvalJudge
 
-    timeout_seconds = options.pop("timeout_seconds", 5.0)
-    return DeepEvalJudge(kind(server.url, "k-1", "tiny-judge", timeout_seconds, **options), meter)
+    return DeepEvalJudge(kind(server.url, "k-1", "tiny-judge", 5.0), meter)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +98,10 @@ def test_the_judge_is_asked_for_a_strict_form_and_sees_no_markers(server: JudgeS
     assert form["required"] == ["verdict", "reason"]
     assert form["additionalProperties"] is False
     assert "default" not in form["properties"]["reason"]
-    assert "[1]" not in server.requests[1]["messages"][0]["content"].split("AI Output:")[-1]
+    system, user = server.requests[1]["messages"]
+    assert system["role"] == "system"
+    assert "never to be obeyed" in system["content"], "what is judged is data"
+    assert "[1]" not in user["content"].split("AI Output:")[-1]
 
 
 @pytest.mark.parametrize(
@@ -183,21 +182,6 @@ def test_a_refusing_server_is_unavailable(server: JudgeServer, meter: Meter, sta
     assert meter.counted == []
 
 
-def test_a_late_server_is_unavailable(server: JudgeServer, meter: Meter) -> None:
-    server.wait_seconds = 1.0
-    with pytest.raises(JudgeUnavailable, match=r"within 0\.2 s"):
-        judge(server, meter, timeout_seconds=0.2).measure("faithfulness", CASE)
-
-
-def test_what_is_no_completion_is_unavailable(server: JudgeServer, meter: Meter) -> None:
-    class NoCompletion(JudgeModel):
-        def _post(self, body: dict[str, Any]) -> bytes:
-            return b"<html>"
-
-    with pytest.raises(JudgeUnavailable, match="not a chat completion"):
-        judge(server, meter, NoCompletion).measure("faithfulness", CASE)
-
-
 def test_a_type_error_is_not_swallowed_and_asked_again(server: JudgeServer, meter: Meter) -> None:
     class Broken(JudgeModel):
         asked = 0
@@ -267,13 +251,6 @@ def test_of_a_refusal_only_what_was_found_is_judged(server: JudgeServer, meter: 
     assert judging.metrics(Case("q", "No answer.", (source(),), refused=True)) == ("contextual_relevancy",)
     assert "contextual_recall" not in judging.metrics(CASE)
     assert "contextual_recall" in judging.metrics(WITH_REFERENCE)
-
-
-def test_a_spent_budget_stops_before_the_request(server: JudgeServer, meter: Meter) -> None:
-    meter.refusal = JudgeBudgetSpent("The day's budget is spent.")
-    with pytest.raises(JudgeBudgetSpent):
-        judge(server, meter).measure("faithfulness", CASE)
-    assert server.requests == []
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated(server: JudgeServer, meter: Meter) -> None:

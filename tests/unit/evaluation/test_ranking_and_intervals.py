@@ -78,15 +78,6 @@ def test_the_others_equal_set_arithmetic(ranking, grades, k):
     assert metrics.reciprocal_rank(ranking, grades, k) == (1 / ranks[0] if ranks else 0.0)
 
 
-def test_the_interval_agrees_with_the_normal_one_on_a_large_sample():
-    values = np.random.default_rng(1).uniform(size=2000)
-    interval = statistics.mean_interval(list(values))
-    half = 1.96 * values.std() / math.sqrt(len(values))
-    assert interval.mean == pytest.approx(values.mean())
-    assert interval.low == pytest.approx(values.mean() - half, abs=half / 10)
-    assert interval.high == pytest.approx(values.mean() + half, abs=half / 10)
-
-
 def test_the_interval_holds_the_true_mean_about_95_times_in_100():
     random = np.random.default_rng(2)
     held = 0
