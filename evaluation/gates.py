@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 
 from chat import conf as chat_conf
 from chat.models import CollectionInstructions
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
-class Verdict(StrEnum):
+class Verdict(models.TextChoices):
     """What a gate says of a version or of a draft."""
 
-    IN_FORCE = "in force"
-    PASSED = "passed"
-    WORSE = "worse"
-    RUNNING = "running"
-    BEING_READ = "being read"
-    NOT_MEASURED = "not measured"
-    EMPTY = "empty"
+    IN_FORCE = "in_force", _("in force")
+    PASSED = "passed", _("passed")
+    WORSE = "worse", _("worse")
+    RUNNING = "running", _("being measured")
+    BEING_READ = "being_read", _("being read")
+    NOT_MEASURED = "not_measured", _("not measured")
+    EMPTY = "empty", _("nothing to measure")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,6 @@ from retrieval.models import SearchProfileVersion
 from retrieval.search import profiles
 
 STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
-_COLOURS = {
-    Experiment.State.DRAFT: "pending",
-    Experiment.State.RUNNING: "processing",
-    Experiment.State.ENDED: "ready",
-}
-# Of a verdict, in the admin's colours, which are named for what happens to documents.
-_VERDICT_COLOURS = {
-    ExperimentVerdict.WAITING: "processing",
-    ExperimentVerdict.TREATMENT: "ready",
-    ExperimentVerdict.CONTROL: "ready",
-    ExperimentVerdict.NO_DIFFERENCE: "pending",
-}
 
 
 @admin.register(Experiment)
@@ -71,7 +59,7 @@ class ExperimentAdmin(PageAdmin):
 
     @admin.display(description=_("state"), ordering="state")
     def state_badge(self, experiment: Experiment) -> SafeString:
-        return badge(_COLOURS[Experiment.State(experiment.state)], experiment.get_state_display())
+        return badge(experiment.state, experiment.get_state_display())
 
     @admin.display(description=_("control"), ordering="control")
     def control_name(self, experiment: Experiment) -> str:
@@ -154,7 +142,6 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
     return {
         "arms": (summary.control, summary.treatment),
         "sentence": sentence(summary),
-        "colour": _VERDICT_COLOURS[summary.verdict],
         "rows": [_row(summary, metric) for metric in summary.effects],
         "is_decided": is_decided,
         "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,

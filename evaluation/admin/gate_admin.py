@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _t
-from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation import gates
@@ -24,16 +23,6 @@ from evaluation.models import GatePolicy
 from retrieval.admin.base import PageAdmin, WholeCollectionAdmin, badge
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
-
-_VERDICTS = {
-    Verdict.IN_FORCE: ("ready", _("in force")),
-    Verdict.PASSED: ("ready", _("passed")),
-    Verdict.WORSE: ("failed", _("worse")),
-    Verdict.RUNNING: ("processing", _("being measured")),
-    Verdict.BEING_READ: ("processing", _("being read")),
-    Verdict.NOT_MEASURED: ("pending", _("not measured")),
-    Verdict.EMPTY: ("failed", _("nothing to measure")),
-}
 
 
 @admin.register(GatePolicy)
@@ -124,11 +113,10 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         if comparison is not None and isinstance(subject, Draft):
             # That the documents differ is what is asked here, and between runs that count nothing else does.
             comparison = replace(comparison, caveats=())
-        colour, label = _VERDICTS[checked.verdict]
         context = {
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
-            "state": badge(colour, label),
+            "state": badge(checked.verdict, checked.verdict.label),
             "reason": gates.reason_of(checked),
             "runs": [
                 (side, run, run_badge(run) if run is not None else "")

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.db.models import F, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
@@ -22,11 +21,10 @@ from chat.conversations import rights
 from chat.models import Answer
 from evaluation import conf
 from evaluation import judgements as judgement_requests
-from evaluation.admin.evaluation_admin import job_badge, link
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, badge
+from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, admin_link, badge, job_badge
 
 EXCERPT_CHARACTERS = 160
 
@@ -213,8 +211,7 @@ class JudgementInline(ReadOnlyInline):
 
     @admin.display(description=_("judge"))
     def link(self, judgement: Judgement) -> SafeString:
-        address = reverse("admin:evaluation_judgement_change", args=[judgement.pk])
-        return link(address, judgement.judge_name or judgement.get_judge_display())
+        return admin_link(judgement, judgement.judge_name or judgement.get_judge_display())
 
     @admin.display(description=_("status"))
     def state(self, judgement: Judgement) -> SafeString:

@@ -10,14 +10,13 @@ from django.contrib import admin, messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.evaluation_admin import link
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
 from evaluation.models import EvaluationQuestion, ExpectedPassage
@@ -25,7 +24,7 @@ from evaluation.models.evaluation_set import asked
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import resolve
-from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, WholeCollectionAdmin, badge
+from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, WholeCollectionAdmin, admin_link, badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
 from retrieval.search.pipeline import place_to_search, search
@@ -166,9 +165,8 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("origin"))
     def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
-        if question.answer_id is None:
-            return question.get_origin_display()
-        return link(reverse("admin:chat_answer_change", args=[question.answer_id]), question.get_origin_display())
+        origin = question.get_origin_display()
+        return origin if question.answer is None else admin_link(question.answer, origin)
 
     def response_add(
         self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None

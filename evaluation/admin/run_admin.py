@@ -22,7 +22,6 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from chat.answering.support import THRESHOLD
-from evaluation.admin.evaluation_admin import job_badge
 from evaluation.charts import Drawing, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
@@ -40,7 +39,7 @@ from evaluation.runs.results import (
     results_of,
 )
 from evaluation.statistics import Interval
-from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge
+from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
 from retrieval.search.profiles import BUILT_IN
 
 STYLES = [

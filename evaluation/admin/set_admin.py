@@ -16,23 +16,22 @@ from django.http import (
     HttpResponse,
 )
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
-from evaluation.admin.evaluation_admin import link
 from evaluation.admin.run_admin import STYLES, documents_badge, result_text, run_badge, trend_chart
 from evaluation.exceptions import EvaluationError
-from evaluation.models import EvaluationSet, RunKind
+from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from evaluation.sets import building, importing
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES
-from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin
+from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin, admin_link
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
 from retrieval.models import Collection, Draft
 
@@ -206,9 +205,8 @@ class EvaluationSetAdmin(RunsOfSets):
 
     @admin.display(description=_("questions"), ordering="question_count")
     def questions(self, evaluation_set: EvaluationSet) -> SafeString:
-        address = reverse("admin:evaluation_evaluationquestion_changelist")
         count = getattr(evaluation_set, "question_count", 0)
-        return link(f"{address}?evaluation_set__id__exact={evaluation_set.pk}", count)
+        return admin_link(EvaluationQuestion, count, evaluation_set__id__exact=evaluation_set.pk)
 
     @admin.display(description=_("drafts"))
     def drafts(self, evaluation_set: EvaluationSet) -> int:

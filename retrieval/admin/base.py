@@ -211,6 +211,13 @@ def badge(status: str, label: object) -> SafeString:
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
+def job_badge(job: Any, label: object = None) -> SafeString:
+    """The status of a job; an attempt that failed shows before the next one."""
+    if job.status == job.Status.QUEUED and job.error:
+        return badge("failed", _t("failed, will be tried again"))
+    return badge(job.status, label or job.get_status_display())
+
+
 # What belongs to a collection is changed in the admin while the collection's documents may be; else it is shown, with
 # the reason and where to change it instead.
 

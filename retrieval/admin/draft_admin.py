@@ -31,13 +31,6 @@ from retrieval.models.collection import CollectionQuerySet
 # Of each group of documents that the page of a draft shows.
 MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-_COLOURS = {
-    Draft.Status.COPYING: "processing",
-    Draft.Status.OPEN: "pending",
-    Draft.Status.PUBLISHING: "processing",
-    Draft.Status.PUBLISHED: "ready",
-    Draft.Status.DISCARDED: "stopped",
-}
 
 
 def _changes(draft: Draft) -> Changes:
@@ -75,7 +68,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, draft: Draft) -> SafeString:
-        return badge(_COLOURS[Draft.Status(draft.status)], draft.get_status_display())
+        return badge(draft.status, draft.get_status_display())
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:

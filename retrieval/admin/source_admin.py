@@ -32,7 +32,7 @@ from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import refused_addresses, save_source, store_options
 from retrieval.sources.protocol import SourceKind
-from retrieval.sources.states import SourceState, standing_of, standings_of
+from retrieval.sources.states import standing_of, standings_of
 
 # The form of a source: what all have, and the settings of its kind.
 
@@ -92,16 +92,6 @@ def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
     return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
 
 
-COLOURS = {
-    SourceState.NEW: "pending",
-    SourceState.RUNNING: "processing",
-    SourceState.IN_SYNC: "ready",
-    SourceState.INCOMPLETE: "pending",
-    SourceState.HELD: "pending",
-    SourceState.FAILED: "failed",
-    SourceState.STALE: "failed",
-    SourceState.PAUSED: "stopped",
-}
 RUNS_SHOWN = 20
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
     "sync": (sync_runs.ask_for, _("A run was asked for: %s.")),
@@ -157,7 +147,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     @admin.display(description=_("status"))
     def state(self, source: Source) -> SafeString:
         state = vars(source)["standing"].state
-        return badge(COLOURS[state], state.label)
+        return badge(state, state.label)
 
     @admin.display(description=_("last run"))
     def last_run(self, source: Source) -> str:
@@ -220,7 +210,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return {
             "source": obj,
             "standing": standing,
-            "state": badge(COLOURS[standing.state], standing.state.label),
+            "state": badge(standing.state, standing.state.label),
             "document_count": obj.own_documents.count(),
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),

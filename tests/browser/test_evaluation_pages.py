@@ -102,7 +102,7 @@ def test_a_set_is_run_and_the_result_arrives_by_itself(
     expect(page.locator("#run")).to_contain_text(f"0 / {NUMBER}")
     own_site.work()
     expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}")
-    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
+    expect(page.locator("#run .ragsite-status-done")).to_have_text("done")
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
     expect(page.locator("#run table")).to_contain_text("nDCG@10")
     look(page, "run")

@@ -40,7 +40,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
     Score.objects.create(judgement=failed, metric="faithfulness", error="The server is away.")
     page = admin.get(CHANGELIST).content.decode()
     assert "0.25, low" in page
-    assert "ragsite-status-ready" in page
+    assert "ragsite-status-done" in page
     assert "ragsite-status-failed" in page
     assert EVIL not in page
     assert page.count("&lt;script&gt;alert(1)") == 2

@@ -242,7 +242,7 @@ def test_a_published_draft_keeps_its_record(
     html = html_of(response)
     assert "What changed" in html
     assert "data-live" not in html
-    assert "ragsite-status-ready" in html
+    assert "ragsite-status-published" in html
     assert str(admin_user) in html
     for name in ("publish", "discard"):
         assert action(changed, name) not in html
