@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from evaluation.statistics import RESAMPLES, Interval, bootstrap, mean_interval
+from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
+
+
+def bootstrap(
+    estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
+) -> Interval:
+    """The estimate with an interval as `mean_interval` has, for a figure that is no mean.
+
+    ``resample`` draws a sample and returns its figure; samples for which it returns None are left out.
+    """
+    random = np.random.default_rng(SEED)
+    low, high = np.percentile([one for _ in range(resamples) if (one := resample(random)) is not None], (2.5, 97.5))
+    return Interval(estimate, float(low), float(high))
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from django.db import connection, transaction
+from django.db import connection, models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from evaluation.arms import Arm, Effect, assign, effect
@@ -95,11 +95,11 @@ _VISITORS = """
 """
 
 
-class ExperimentVerdict(StrEnum):
-    WAITING = "waiting"
-    TREATMENT = "treatment"
-    CONTROL = "control"
-    NO_DIFFERENCE = "no difference"
+class ExperimentVerdict(models.TextChoices):
+    WAITING = "waiting", _("No decision yet")
+    TREATMENT = "treatment", _("The treatment is better")
+    CONTROL = "control", _("The control is better")
+    NO_DIFFERENCE = "no difference", _("No difference was found")
 
 
 @dataclass(slots=True)
@@ -178,14 +178,8 @@ def sentence(summary: Report) -> str:
         if summary.verdict is ExperimentVerdict.WAITING:
             return _t("No decision yet: there are too few visitors.")
         return _t("Ended with too few visitors: nothing can be said about the difference.")
-    verdicts = {
-        ExperimentVerdict.WAITING: _t("No decision yet"),
-        ExperimentVerdict.TREATMENT: _t("The treatment is better"),
-        ExperimentVerdict.CONTROL: _t("The control is better"),
-        ExperimentVerdict.NO_DIFFERENCE: _t("No difference was found"),
-    }
     return _t("%(verdict)s: %(metric)s %(difference)s (%(low)s to %(high)s).") % {
-        "verdict": verdicts[summary.verdict],
+        "verdict": summary.verdict.label,
         "metric": summary.experiment.get_metric_display(),
         "difference": points(found.difference),
         "low": points(found.low),

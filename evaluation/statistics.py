@@ -178,30 +178,13 @@ class Percentiles:
     p95: float
 
 
-def bootstrap(
-    estimate: float,
-    resample: Callable[[np.random.Generator], float | None],
-    *,
-    resamples: int = RESAMPLES,
-) -> Interval:
-    """The estimate with the percentile bootstrap's 95 % interval.
+def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
+    """The mean of one value a query, with the percentile bootstrap's 95 % interval over queries.
 
-    ``resample`` draws a sample and returns its figure; samples for which it returns None are left out. The seed is
-    fixed, so the same values give the same interval.
+    The seed is fixed, so the same values give the same interval. Raises: ValueError when there is no value.
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
     """
-    random = np.random.default_rng(SEED)
-    return _interval(estimate, [figure for _ in range(resamples) if (figure := resample(random)) is not None])
-
-
-def _interval(estimate: float, figures: Sequence[float]) -> Interval:
-    low, high = np.percentile(figures, _TAILS_PERCENT)
-    return Interval(estimate, float(low), float(high))
-
-
-def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """The mean of one value a query, with its 95 % interval over queries. Raises: ValueError when there is no value."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A mean needs at least one query.")
@@ -211,7 +194,8 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
     while len(figures) < resamples:
         drawn = random.integers(0, sample.size, (min(rows, resamples - len(figures)), sample.size))
         figures += sample[drawn].mean(axis=1).tolist()
-    return _interval(float(sample.mean()), figures)
+    low, high = np.percentile(figures, _TAILS_PERCENT)
+    return Interval(float(sample.mean()), float(low), float(high))
 
 
 def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:

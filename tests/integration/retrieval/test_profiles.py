@@ -54,18 +54,6 @@ def in_force() -> list[str]:
     return [str(version) for version in SearchProfileVersion.objects.filter(is_published=True)]
 
 
-def test_versions_are_numbered_per_profile(profile: SearchProfile, admin_user: User) -> None:
-    other = SearchProfile.objects.create(slug="other", name="Other")
-    made = [
-        profiles.add_version(profile, LEXICAL, note="words only", created_by=admin_user),
-        profiles.add_version(profile, RRF),
-        profiles.add_version(other, RRF),
-    ]
-    assert [str(version) for version in made] == ["default v1", "default v2", "other v1"]
-    assert made[0].read() == LEXICAL
-    assert (made[0].note, made[0].created_by, made[0].is_published) == ("words only", admin_user, False)
-
-
 def test_a_saved_version_stays_as_it_is(profile: SearchProfile) -> None:
     version = profiles.add_version(profile, LEXICAL)
     version.settings = to_json(RRF)
@@ -195,13 +183,6 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     profiles.publish(profiles.add_version(profile, replace(tight, context_neighbours=1, context_budget_tokens=4000)))
     searched = pipeline._search("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["neighbours_added"] > 0
-
-
-def test_settings_can_be_searched_with_before_they_are_saved(library: Collection) -> None:
-    result = ask(profile=LEXICAL)
-    assert (result.trace.profile, result.trace.search_method) == ("", "lexical")
-    result = ask(profile=profiles.NamedProfile("trial", LEXICAL))
-    assert (result.trace.profile, result.trace.search_method) == ("trial", "lexical")
 
 
 def test_with_the_switch_off_only_vectors_rank(
