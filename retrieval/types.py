@@ -134,7 +134,7 @@ class RetrieverWeights:
     lexical: float
 
     def __post_init__(self) -> None:
-        if self.vector < 0 or self.lexical < 0 or self.vector + self.lexical <= 0:
+        if not (self.vector >= 0 and self.lexical >= 0 and self.vector + self.lexical > 0):
             raise ValueError(f"Weights must be non-negative and not both zero, not {self}.")
 
     def of(self, retriever: Retriever) -> float:

@@ -25,7 +25,6 @@ from retrieval.profile_settings import (
     TYPES,
     ImproperProfile,
     ProfileSettings,
-    changes,
 )
 from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeights, SearchMethod
 
@@ -242,33 +241,31 @@ for _name in SETTINGS:
 
 
 def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """The settings that differ, each with both values, in the words of the form."""
-    return [
-        (setting_label(one.name), setting_value(one.name, one.before), setting_value(one.name, one.after))
-        for one in changes(before, after)
-    ]
+    """The settings that differ, each with both values, in the words of the form; a class of questions is one of its
+    own."""
+    rows = []
+    for name, setting in SETTINGS.items():
+        old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)
+        if name == "class_weights":
+            changed = [each for each in QueryClass if old[each] != new[each]]
+            rows += [(f"{label}: {each}", write_weights(old[each]), write_weights(new[each])) for each in changed]
+        elif old != new:
+            rows.append((label, _write_value(name, old), _write_value(name, new)))
+    return rows
 
 
-def setting_label(name: str) -> str:
-    """A setting as the form calls it; of a class's weights, with the class."""
-    name, _dot, query_class = name.partition(".")
-    label = _t(SETTINGS[name].label)
-    return f"{label}: {query_class}" if query_class else label
-
-
-def setting_value(name: str, value: Any) -> str:
-    """A value as JSON has it, for people."""
+def _write_value(name: str, value: Any) -> str:
     match value:
         case None:
             return _t(SETTINGS[name].when_empty)
         case bool():
             return _t("yes") if value else _t("no")
-        case Mapping():
-            return ", ".join(f"{retriever} {weight:g}" for retriever, weight in value.items())
-        case list():
-            return "; ".join(f"{b['key']}={b['value']} {b['weight']:+g}" for b in value) or _t("none")
         case float():
             return f"{value:g}"
+        case RetrieverWeights():
+            return write_weights(value)
+        case tuple():
+            return write_boosts(value).replace("\n", "; ") or _t("none")
     return str(value)
 
 
