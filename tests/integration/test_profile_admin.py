@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.html import escape
 
@@ -28,7 +28,7 @@ from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 from tests.support.faults import forget_findings
-from tests.support.pages import messages
+from tests.support.pages import messages, staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,12 +92,6 @@ def body(settings: ProfileSettings | None = None, **changed):
         else:
             sent[each.name] = "" if value is None else value
     return {**sent, **changed}
-
-
-def staff(*codenames: str) -> User:
-    user = User.objects.create_user("eva", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    return user
 
 
 # The form ------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from tests.support.judged_answers import completed_answer
+from tests.support.pages import staff
 
 pytestmark = pytest.mark.django_db
 
@@ -401,12 +402,12 @@ def test_the_number_of_queries_does_not_grow_with_the_answers(admin, collection,
 
 def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
     full_site(collection)
-    staff = User.objects.create_user("clerk", password="x", is_staff=True)
-    client.force_login(staff)
+    clerk = staff()
+    client.force_login(clerk)
     assert "evaluation/dashboard/" not in page_of(client, "/admin/")
     for name in ("", "gaps/"):
         assert client.get(f"{HOME}{name}").status_code == 403
-    staff.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
     assert HOME in page_of(client, "/admin/")
     page = page_of(client, HOME)
     assert "/admin/retrieval/document/" not in page
@@ -416,8 +417,6 @@ def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
 
 def test_who_may_not_make_test_cases_sees_no_button(client, collection):
     bad = full_site(collection)
-    staff = User.objects.create_user("clerk", password="x", is_staff=True)
-    staff.user_permissions.add(Permission.objects.get(codename="view_answer"))
-    client.force_login(staff)
+    client.force_login(staff("view_answer"))
     for address in (HOME, f"/admin/chat/answer/{bad.pk}/change/"):
         assert "make-case" not in page_of(client, address)

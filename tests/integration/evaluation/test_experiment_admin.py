@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
 from evaluation.arms import Arm
@@ -11,7 +10,7 @@ from evaluation.models import Experiment
 from retrieval.gates import Gate, Objection
 from retrieval.search import profiles
 from tests.support.experiments import draft, simulate, started, versions
-from tests.support.pages import messages
+from tests.support.pages import messages, staff
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +31,6 @@ def page(client, experiment: Experiment) -> str:
     response = client.get(address(experiment))
     assert response.status_code == 200
     return " ".join(response.content.decode().split())
-
-
-def sign_in_with(client, codenames: list[str]) -> None:
-    user = User.objects.create_user("somebody", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client.force_login(user)
 
 
 def body(**changed: object) -> dict[str, object]:
@@ -144,7 +137,7 @@ def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch)
 )
 def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, may_look, may_steer):
     experiment = started(admin_user)
-    sign_in_with(client, codenames)
+    client.force_login(staff(*codenames))
     assert (client.get(address(experiment)).status_code == 200) is may_look
     assert client.get(address(experiment, "end")).status_code == (405 if may_steer else 403)
     assert (client.post(address(experiment, "end")).status_code == 302) is may_steer
@@ -152,7 +145,7 @@ def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, 
 
 def test_only_who_may_publish_starts_what_visitors_are_served(client, admin_user):
     experiment = draft()
-    sign_in_with(client, ["change_experiment"])
+    client.force_login(staff("change_experiment"))
     assert "<button" not in page(client, experiment).split('id="experiment-plan"')[1].split("</section>")[0]
     assert client.post(address(experiment, "start")).status_code == 403
     client.force_login(admin_user)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judged_answers import completed_answer
+from tests.support.pages import staff
 
 pytestmark = pytest.mark.django_db
 
@@ -91,9 +92,7 @@ def test_an_admin_has_answers_judged_that_were_not(admin, settings):
 
 
 def test_who_may_only_look_cannot_have_judged(client, judgement):
-    viewer = User.objects.create_user("viewer", is_staff=True)
-    viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_judgement", "view_score"]))
-    client.force_login(viewer)
+    client.force_login(staff("view_judgement", "view_score"))
     page = client.get(CHANGELIST).content.decode()
     assert "judge_again" not in page
     finished(judgement, status="failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.paginator import UnorderedObjectListWarning
 from django.urls import reverse
@@ -18,7 +17,7 @@ from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, set_of, version_of
 from tests.support.judged_answers import completed_answer
-from tests.support.pages import messages
+from tests.support.pages import messages, staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,12 +26,6 @@ QUESTIONS_PAGE = "/admin/evaluation/evaluationquestion/"
 RUNS = "/admin/evaluation/evaluationrun/"
 QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n'
 QRELS = b"q1\tpump.md\t2\n"
-
-
-def staff(*permissions: str) -> User:
-    user = User.objects.create_user("clerk", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    return user
 
 
 # Making sets ---------------------------------------------------------------------------------------------------------

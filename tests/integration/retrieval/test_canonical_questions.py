@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from django.conf import LazySettings
-from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -20,6 +19,7 @@ from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
+from tests.support.pages import staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -220,9 +220,7 @@ def test_a_passage_replaced_while_it_was_edited_is_told(
 
 def test_who_may_only_look_sees_them_and_cannot_save(client: Client, chunk: Chunk) -> None:
     rewrite_questions(chunk, [RARE])
-    viewer = User.objects.create_user("viewer", is_staff=True)
-    viewer.user_permissions.add(Permission.objects.get(codename="view_chunk"))
-    client.force_login(viewer)
+    client.force_login(staff("view_chunk"))
     page = client.get(url_of(chunk)).content.decode()
     assert RARE in page
     assert "<textarea" not in page

@@ -24,7 +24,7 @@ from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import Gate, Objection
 from retrieval.models import Chunk, Collection, Document, Draft
-from tests.support.pages import messages
+from tests.support.pages import messages, staff
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,13 +70,6 @@ def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Obj
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
     monkeypatch.setattr(gates, "_gates", [gate])
     return found
-
-
-def staff(client: Client, *codenames: str) -> Client:
-    user = User.objects.create_user("eva", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client.force_login(user)
-    return client
 
 
 def copy_of(draft: Draft) -> Collection:
@@ -146,7 +139,7 @@ def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin: Client,
 def test_each_step_needs_its_permission(client: Client, library: Collection, changed: Draft) -> None:
     other = Collection.objects.create(slug="other", name="Other")
     begin = reverse("admin:retrieval_draft_begin", args=[other.pk])
-    staff(client, "view_draft", "view_collection")
+    client.force_login(staff("view_draft", "view_collection"))
     assert client.get(DRAFTS).status_code == 200
     html = html_of(client.get(page_of(changed)))
     assert action(changed, "publish") not in html
@@ -284,7 +277,7 @@ def test_objections_are_overridden_with_permission_alone(
     client: Client, changed: Draft, objections: list[Objection]
 ) -> None:
     objections.append(Objection("Worse."))
-    staff(client, "view_draft", "change_draft")
+    client.force_login(staff("view_draft", "change_draft"))
     response = client.post(action(changed, "publish"), {"override": "I want it."})
     assert response.status_code == 409
     assert 'name="override"' not in response.content.decode()
@@ -388,7 +381,7 @@ def test_a_locked_document_leads_to_the_same_one_in_the_draft(
     html = html_of(admin.get(page_of(copy.documents.get(source="pump.md"))))
     assert page_of(changed) in html
     assert 'name="replacement"' in html
-    staff(client, "view_document")
+    client.force_login(staff("view_document"))
     html = html_of(client.get(page_of(library.documents.get(source="valve.md"))))
     assert page_of(changed) not in html
 
