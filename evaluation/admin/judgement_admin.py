@@ -24,7 +24,15 @@ from evaluation import judgements as judgement_requests
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.admin.base import CollectionFilter, ConditionFilter, ReadOnlyAdmin, admin_link, badge, job_badge
+from retrieval.admin.base import (
+    CollectionFilter,
+    ConditionFilter,
+    NamedValuesFilter,
+    ReadOnlyAdmin,
+    admin_link,
+    badge,
+    job_badge,
+)
 
 EXCERPT_CHARACTERS = 160
 
@@ -76,14 +84,6 @@ class ScoreInline(ReadOnlyInline):
         return render_to_string("admin/evaluation/_details.html", context)
 
 
-class JudgeNameFilter(admin.AllValuesFieldListFilter):
-    """By the judges that have begun; one that waits has no name, and the link to its judgements would have no words."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.lookup_choices = self.lookup_choices.exclude(judge_name="")
-
-
 class LowScoreFilter(ConditionFilter):
     """Without the scores of answers that were computed over a table, whose words cannot show whether they are right."""
 
@@ -108,7 +108,7 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
         "judge",
         LowScoreFilter,
         ("answer__collection", CollectionFilter),
-        ("judge_name", JudgeNameFilter),
+        ("judge_name", NamedValuesFilter),
         "created_at",
     ]
     list_select_related = ["answer"]

@@ -28,6 +28,7 @@ from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, Who
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
 from retrieval.search.pipeline import place_to_search, search
+from retrieval.sources.options import LinesField
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
@@ -65,17 +66,14 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
-class ArrayLinesField(forms.CharField):
-    """A list of strings, one on each line. ``base_field`` is what an array's form field is made with."""
+class ArrayLinesField(LinesField):
+    """The values of an array, one a line. ``base_field`` is what an array's form field is made with."""
 
     def __init__(self, *, base_field: forms.Field, **options: Any) -> None:
         super().__init__(**options)
 
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
     def to_python(self, value: Any) -> Any:
-        return clean_lines(str(super().to_python(value)).splitlines())
+        return clean_lines(super().to_python(value))
 
 
 class EvaluationQuestionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only

@@ -193,9 +193,6 @@ class EvaluationSetAdmin(RunsOfSets):
             options["queryset"] = self.open_collections(request).in_service()
         return super().formfield_for_foreignkey(db_field, request, **options)
 
-    def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
-        return {} if obj else dict(self.prepopulated_fields)
-
     def save_model(self, request: HttpRequest, obj: EvaluationSet, form: forms.ModelForm[Any], change: bool) -> None:
         if not change:
             obj.created_by_id = request.user.pk

@@ -89,7 +89,7 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
-Compute = Callable[[LLMTestCase], Measured]
+Compute = Callable[[], Measured]
 
 
 class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
@@ -107,7 +107,7 @@ class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
 
     def measure(self, test_case: LLMTestCase, *_args: Any, **_kwargs: Any) -> float:
         """Raises: JudgeError."""
-        self.measured = self._compute(test_case)
+        self.measured = self._compute()
         self.threshold, self.reason = self.measured.threshold, self.measured.reason
         self.score = self.measured.score
         self.success = self.is_successful()
@@ -165,20 +165,20 @@ class OfflineJudge:
         return (*of_claims, "answer_relevancy", *of_context)
 
     def measure(self, metric: str, case: Case) -> Measured:
-        compute: dict[str, Callable[[Case, LLMTestCase], Measured]] = {
+        compute: dict[str, Callable[[Case], Measured]] = {
             "groundedness": self._groundedness,
             "citation_support": self._citation_support,
             "answer_relevancy": self._answer_relevancy,
             "contextual_relevancy": self._contextual_relevancy,
         }
-        measuring = OfflineMetric(metric, lambda test_case: compute[metric](case, test_case))
+        measuring = OfflineMetric(metric, lambda: compute[metric](case))
         try:
             measuring.measure(deepeval_case(case))
         except RetrievalError as error:
             raise _without_embedder(error) from error
         return measuring.measured
 
-    def _groundedness(self, case: Case, _test_case: LLMTestCase) -> Measured:
+    def _groundedness(self, case: Case) -> Measured:
         """How likely it is that the passages support every sentence of the answer."""
         statements = _measured(self._verify(case))
         score = groundedness(statement.support for statement in statements if statement.support is not None)
@@ -192,7 +192,7 @@ class OfflineJudge:
         # As a probability: rather not than so.
         return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in statements])
 
-    def _citation_support(self, case: Case, _test_case: LLMTestCase) -> Measured:
+    def _citation_support(self, case: Case) -> Measured:
         """The share of sentences that the passages they cite support; one that cites none is not supported."""
         statements = _measured(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
@@ -204,9 +204,9 @@ class OfflineJudge:
         reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
         return Measured(sum(supported) / len(statements), reason, 0.8, details)
 
-    def _answer_relevancy(self, _case: Case, test_case: LLMTestCase) -> Measured:
+    def _answer_relevancy(self, case: Case) -> Measured:
         """How far the answer's best sentence bears on the question."""
-        (best,) = _relevancies(test_case.input, [("", test_case.actual_output or "")])
+        (best,) = _relevancies(case.question, [("", remove_markers(case.answer))])
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that could be held against the question.")
         reason = (
@@ -216,13 +216,13 @@ class OfflineJudge:
         details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
         return Measured(best.score, reason, THRESHOLD, details)
 
-    def _contextual_relevancy(self, case: Case, test_case: LLMTestCase) -> Measured:
+    def _contextual_relevancy(self, case: Case) -> Measured:
         """How far the passages bear on the question, on average, each by its best sentence."""
         headed = [
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in case.sources
         ]
-        found = _relevancies(test_case.input, headed)
+        found = _relevancies(case.question, headed)
         details = [
             {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(case.sources, found, strict=True)

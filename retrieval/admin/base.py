@@ -143,6 +143,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """An admin with pages of its own, whose page of an object shows more than its fields."""
 
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        """For a new one alone: the short name of one that is there stands in addresses."""
+        return {} if obj else dict(self.prepopulated_fields)
+
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """What the template of the object's page needs beside Django's own context."""
         return {}

@@ -84,10 +84,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             return [*self.readonly_fields, "text_search_configuration"]
         return list(self.readonly_fields)
 
-    def get_prepopulated_fields(self, request: HttpRequest, obj: Collection | None = None) -> dict[str, Any]:
-        """For a new one alone: the short name of one that is there stands in addresses."""
-        return {} if obj else dict(self.prepopulated_fields)
-
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList
 

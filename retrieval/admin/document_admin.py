@@ -17,6 +17,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
+from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format, localize
@@ -71,21 +72,13 @@ class DocumentFacts:
         if text is None or not text.recognised:
             return "-"
         sure = [confidence for _number, confidence in text.recognised if confidence is not None]
-        said = ngettext("%d page was recognised (OCR).", "%d pages were recognised (OCR).", len(sure)) % len(sure)
-        if sure:
-            said += " " + _t("Mean confidence: %d %%.") % round(sum(sure) / len(sure))
-        unsure = [
-            (number, "-" if confidence is None else f"{round(confidence)} %")
-            for number, confidence in text.recognised
-            if confidence is None or confidence < LOW_CONFIDENCE
-        ]
-        if not unsure:
-            return said
-        address = reverse("retrieval:document", args=[document.pk])
-        links = format_html_join(
-            ", ", '<a href="{}?page={}#printed">{} ({})</a>', ((address, n, n, c) for n, c in unsure)
-        )
-        return format_html("{}<br>{} {}", said, _t("Pages to compare with their pictures:"), links)
+        context = {
+            "document": document,
+            "sure": sure,
+            "mean": sum(sure) / len(sure) if sure else None,
+            "unsure": [page for page in text.recognised if page[1] is None or page[1] < LOW_CONFIDENCE],
+        }
+        return render_to_string("admin/retrieval/document/_recognised.html", context)
 
     @admin.display(description=_("instructions to a model"))
     def instructions(self, document: Document) -> SafeString | str:
@@ -93,18 +86,9 @@ class DocumentFacts:
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
             return "-"
-        address = reverse("retrieval:document", args=[document.pk])
-        items = format_html_join(
-            "",
-            '<li><a href="{}?start={}&amp;end={}#passage">{}</a></li>',
-            ((address, start, end, excerpt(text.text[start:end])) for start, end, _rule in text.instructions),
-        )
-        said = ngettext(
-            "%d sentence instructs a language model. No model is given it; search and quotations still show it.",
-            "%d sentences instruct a language model. No model is given them; search and quotations still show them.",
-            document.instruction_count,
-        )
-        return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
+        found = [(start, end, excerpt(text.text[start:end])) for start, end, _rule in text.instructions]
+        context = {"document": document, "found": found}
+        return render_to_string("admin/retrieval/document/_instructions.html", context)
 
     @admin.display(description=_("holds"))
     def members(self, document: Document) -> SafeString | str:

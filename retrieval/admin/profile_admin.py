@@ -135,9 +135,6 @@ class SearchProfileAdmin(PageAdmin):
         may_edit = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
-    def get_prepopulated_fields(self, request: HttpRequest, obj: SearchProfile | None = None) -> dict[str, Any]:
-        return {} if obj else dict(self.prepopulated_fields)
-
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
         """Not while one of its versions is in force: answers would change without anybody having published."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
