@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from evaluation import gates
-from evaluation.admin.run_admin import STYLES, comparison_context, run_badge
+from evaluation.admin.run_admin import STYLES, comparison_context
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import GatePolicy
@@ -118,10 +118,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             "checked": checked,
             "state": badge(checked.verdict, checked.verdict.label),
             "reason": gates.reason_of(checked),
-            "runs": [
-                (side, run, run_badge(run) if run is not None else "")
-                for side, run in ((checked.candidate, checked.run), (checked.in_force, checked.baseline))
-            ],
+            "runs": [(checked.candidate, checked.run), (checked.in_force, checked.baseline)],
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
             "back": back,

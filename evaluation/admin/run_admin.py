@@ -298,7 +298,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         )
         return {
             "run": run,
-            "state": run_badge(run),
             "is_live": not run.is_finished,
             "metrics": [
                 (measure.label, interval_of(run, measure.key), figures.get(measure.key, {}).get("questions", 0))
@@ -309,17 +308,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
             "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
-            "others": [
-                (
-                    other,
-                    documents_badge(other),
-                    result_text(other),
-                    reverse("admin:evaluation_evaluationrun_compare", args=[run.pk, other.pk]),
-                )
-                for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
-            ]
-            if run.status == EvaluationRun.Status.DONE
-            else [],
+            "others": others.exclude(pk=run.pk)[:MOST_OTHERS] if run.status == EvaluationRun.Status.DONE else (),
         }
 
     def compare_view(self, request: HttpRequest, run_id: int, baseline_id: int) -> HttpResponse:

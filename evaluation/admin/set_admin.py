@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
-from evaluation.admin.run_admin import STYLES, documents_badge, result_text, run_badge, trend_chart
+from evaluation.admin.run_admin import STYLES, trend_chart
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
@@ -78,16 +78,9 @@ class RunsOfSets(PageAdmin, WholeCollectionAdmin):
         runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
         return {
             "run_form": RunForm(evaluation_set) if self.has_run_permission(request) else None,
-            "run_buttons": [
-                (kind, label, measurable[kind])
-                for kind, label in (
-                    (RunKind.SEARCH, _t("Run search (%d)") % measurable[RunKind.SEARCH]),
-                    (RunKind.ANSWERS, _t("Run answers (%d)") % measurable[RunKind.ANSWERS]),
-                )
-                if measurable[kind]
-            ],
-            "not_offered": [NOTHING_TO_MEASURE[kind] for kind in RunKind if not measurable[kind]],
-            "runs": [(run, documents_badge(run), run_badge(run), result_text(run, metric)) for run in runs],
+            "measurable": measurable,
+            "nothing_to_measure": NOTHING_TO_MEASURE,
+            "runs": runs,
             "is_live": any(not run.is_finished for run in runs),
             "measure": measure,
             "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],

@@ -2,11 +2,22 @@ from __future__ import annotations
 
 from django import template
 
-from evaluation.admin.run_admin import interval_text, metric_label, ranks_text, verdict_badge
+from evaluation.admin.run_admin import (
+    documents_badge,
+    interval_text,
+    metric_label,
+    ranks_text,
+    result_text,
+    run_badge,
+    verdict_badge,
+)
 from evaluation.figures import percent
 from evaluation.statistics import Interval
 
 register = template.Library()
+register.filter(documents_badge)
+register.filter(run_badge)
+register.filter("result", result_text)
 register.filter("interval", interval_text)
 register.filter("percent", percent)
 register.filter("metric_label", metric_label)

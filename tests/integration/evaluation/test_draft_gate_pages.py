@@ -148,7 +148,7 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
     of_draft.results.update(hit=0)
     mark = f"draft #{draft.pk}"
     listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")
-    assert [mark in str(documents) for _, documents, _, _ in listed.context["runs"]] == [True, False]
+    assert [run.draft for run in listed.context["runs"]] == [draft, None]
     assert html(listed).count(f"{mark}</span>") == 1
     chart = str(trend_chart(evaluation_set, measure_of("search")))
     assert (f"#{in_service.pk} " in chart, f"#{of_draft.pk} " in chart) == (True, False)
