@@ -209,6 +209,7 @@ def test_the_lowest_scores_come_first(admin):
     score(0.6)
     score(None)
     score(0.2, judge="model")
+    score(0.01, low[0].judgement.answer, metric="answer_relevancy")
     lowest = [low[1], low[2], low[0]]
     assert list(low_groundedness(scope())) == lowest
     listed = admin.get(scope().low_score_list("groundedness", "offline")).context["cl"].result_list
