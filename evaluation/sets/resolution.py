@@ -37,30 +37,23 @@ def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
     """Each expected passage among the collection's chunks, by its id, in the order given.
 
-    A passage is known by its hash; where no chunk of the document has it any more, by its words, wherever the document
-    holds them now, however they are cut.
+    A passage is known by its words, wherever its document holds them now, however they are cut.
     """
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))
-    by_hash: dict[tuple[int, str], set[int]] = {}
-    hashes = {one.content_hash for one in expected if one.content_hash}
-    for chunk, document, content_hash in Chunk.objects.filter(
-        document__in=documents.values(), content_hash__in=hashes
-    ).values_list("pk", "document_id", "content_hash"):
-        by_hash.setdefault((document, content_hash), set()).add(chunk)
-    found: dict[int, Expectation] = {}
-    by_words: dict[int, list[ExpectedPassage]] = {}
+    quotes: dict[int, dict[int, str]] = {}
     for one in expected:
-        at = documents.get(one.source)
-        if at is not None and one.quote and not (chunks := by_hash.get((at, one.content_hash))):
-            by_words.setdefault(at, []).append(one)
-        else:
-            chunks = by_hash.get((at, one.content_hash), set()) if at is not None and one.quote else set()
-            found[one.pk] = Expectation(one.pk, one.grade, at, frozenset(chunks), whole=not one.quote)
-    for at, passages in by_words.items():
-        located = _locate(at, {one.pk: one.quote for one in passages})
-        found |= {one.pk: Expectation(one.pk, one.grade, at, located[one.pk]) for one in passages}
-    return {one.pk: found[one.pk] for one in expected}
+        if one.quote and one.source in documents:
+            quotes.setdefault(documents[one.source], {})[one.pk] = one.quote
+    chunks: dict[int, frozenset[int]] = {}
+    for document_id, quoted in quotes.items():
+        chunks |= _locate(document_id, quoted)
+    return {
+        one.pk: Expectation(
+            one.pk, one.grade, documents.get(one.source), chunks.get(one.pk, frozenset()), whole=not one.quote
+        )
+        for one in expected
+    }
 
 
 def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
