@@ -45,8 +45,11 @@ def write(url: str) -> object:
     return asyncio.run(first())
 
 
-@pytest.mark.parametrize("kind", DRIPS)
-@pytest.mark.parametrize("ask", [rerank, embed, reword, judge, write])
+# All but the last ask through one client.
+WAYS = [*((ask, kind) for ask in (rerank, write) for kind in DRIPS), *((ask, "body") for ask in (embed, reword, judge))]
+
+
+@pytest.mark.parametrize(("ask", "kind"), WAYS)
 def test_a_request_is_over_in_its_time(ask: Callable[[str], object], kind: str) -> None:
     with dripping_server(kind, seconds=6) as url:
         started = time.monotonic()
