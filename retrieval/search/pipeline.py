@@ -43,7 +43,6 @@ from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.text.terms import expand_identifiers
 from retrieval.types import (
     Candidate,
-    Classification,
     MetadataBoost,
     Ranking,
     Reformulation,
@@ -258,7 +257,14 @@ def _search(
             named = find_named_collections(searched, filters.collections)
         before = joined_with[-1] if joined_with and not named else None
         tuned = replace(tuned, metadata_boosts=(*tuned.metadata_boosts, *_place_boosts(named, before)))
-    classification, plan = _plan(searched, tuned, top_k)
+    classification = classify(searched)
+    plan = plan_for(
+        tuned,
+        classification.query_class,
+        top_k=top_k,
+        retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
+    )
+    plan = dense_only_unless_hybrid(plan)
     watch.lap("classify")
 
     texts = [searched, joined] if joined else [searched]
@@ -356,21 +362,6 @@ def _without_syntax(question: str) -> str:
         return parse(question).text
     except InvalidQuery:  # one of exclusions only
         return ""
-
-
-def _plan(searched: str, tuned: ProfileSettings, top_k: int | None) -> tuple[Classification, SearchPlan]:
-    """The class of the question, and how it is searched. Raises: InvalidQuery for an impossible number."""
-    classification = classify(searched)
-    try:
-        plan = plan_for(
-            tuned,
-            classification.query_class,
-            top_k=top_k,
-            retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
-        )
-    except ValueError as error:
-        raise InvalidQuery(str(error)) from error
-    return classification, dense_only_unless_hybrid(plan)
 
 
 def _answered(

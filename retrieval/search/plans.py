@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import METHOD_WEIGHTS, SINGLE_METHODS, ProfileSettings
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
@@ -35,13 +36,13 @@ def plan_for(
 ) -> SearchPlan:
     """The plan of one search.
 
-    Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the retrievers hand over would change its
+    Raises: InvalidQuery unless 1 <= top_k <= depth: a list longer than what the retrievers hand over would change its
     head.
     """
     wanted = settings.top_k if top_k is None else top_k
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
     if not 1 <= wanted <= depth:
-        raise ValueError(f"top_k must lie between 1 and {depth}, not {wanted}.")
+        raise InvalidQuery(f"top_k must lie between 1 and {depth}, not {wanted}.")
     return SearchPlan(settings, weights_for(settings, query_class), wanted, depth, retriever_timeout_seconds)
 
 

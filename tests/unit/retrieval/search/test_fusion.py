@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.fusion import add_searches, fuse
 from retrieval.search.plans import SearchPlan, plan_for
@@ -78,7 +79,7 @@ def test_ties_are_broken_by_id() -> None:
 
 
 def test_top_k_beyond_the_depth_is_refused() -> None:
-    with pytest.raises(ValueError, match="between 1 and 50"):
+    with pytest.raises(InvalidQuery, match="between 1 and 50"):
         plan_for(ProfileSettings(method=SearchMethod.RRF), top_k=51)
 
 
