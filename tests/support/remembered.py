@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection, models
 from psycopg import sql
 
-from retrieval.models import Document
+from retrieval.models import Collection, Document
 
 Returned = TypeVar("Returned")
 
@@ -90,3 +91,16 @@ def _copy_in(held: dict[str, bytes]) -> None:
         for table, rows in held.items():
             with cursor.copy(sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table))) as data:
                 data.write(rows)
+
+
+def library_of(texts: Mapping[str, str]) -> Any:
+    """The fixture `library`: a collection of these texts, by their sources."""
+
+    @pytest.fixture(name="library")
+    @remembered
+    def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+        for source, text in texts.items():
+            ingest(collection, source, text)
+        return collection
+
+    return library

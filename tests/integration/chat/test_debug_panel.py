@@ -26,7 +26,7 @@ from retrieval.rights import everything
 from retrieval.search import profiles
 from retrieval.search.lexical_ranker import count_matches, matched_spans
 from tests.support.asking import answered, client_of
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,12 +40,7 @@ TEXTS = {
 QUESTION = "How heavy is the MX-9920-W pump?"
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,7 @@ from django.test import AsyncClient
 from chat.conversations import reach
 from chat.conversations.history import turns_before
 from chat.models import Answer
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
@@ -21,11 +21,10 @@ from retrieval.types import SearchMethod, Turn
 from tests.support.asking import ask as asked
 from tests.support.asking import begin
 from tests.support.completion_server import CompletionServer, completion_server
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 
 TEXTS = {
     "library.md": "# Town library\n\nThe town library is open from nine to five. In winter, it closes at four.",
@@ -36,12 +35,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 async def ask(question: str, **options: object) -> tuple[Answer, dict[str, object]]:

@@ -19,7 +19,7 @@ from retrieval.search.plans import plan_for
 from retrieval.search.vocabulary import MAX_EXPANSIONS
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,12 +35,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 def found(question: str) -> list[str]:

@@ -19,7 +19,7 @@ from retrieval.search.plans import plan_for
 from retrieval.search.syntax import parse
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,12 +37,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 def found(question: str, method: SearchMethod = SearchMethod.RRF) -> set[str]:

@@ -29,7 +29,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchMethod
 from tests.support.local_models import write_overlap_model
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 from tests.support.rerank_server import RerankServer, rerank_server
 
 if TYPE_CHECKING:
@@ -83,12 +83,7 @@ class Impossible(Tested):
         raise TypeError("no secret-host")
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 @pytest.fixture

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.search.spelling import suggest
 from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.types import SearchMethod, Turn
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 
 TEXTS = {
     "hospital.md": "# Visitors\n\nThe hospital is open day and night. Parental leave is paid.",
@@ -25,12 +22,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 def vocabulary() -> CollectionVocabulary:

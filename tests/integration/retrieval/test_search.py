@@ -27,7 +27,7 @@ from retrieval.search.plans import plan_for
 from retrieval.search.trace import StageStatus
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,12 +44,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    for source, text in TEXTS.items():
-        ingest(collection, source, text)
-    return collection
+library = library_of(TEXTS)
 
 
 def sources(question: str, **options: object) -> list[str]:
