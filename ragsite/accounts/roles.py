@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
-_ALL = ("view", "add", "change", "delete")
-_READ = ("view",)
+_ALL = "view add change delete"
 # Without the keys of the API, which superusers alone see and revoke.
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# What each role may do with which models. What it sees of them is decided by the rights in collections.
-ROLES: dict[str, dict[str, tuple[str, ...]]] = {
+# What each role may do, and with which models. What it sees of them is decided by the rights in collections.
+ROLES: dict[str, dict[str, str]] = {
     "Curators": {
+        _ALL: "retrieval.document retrieval.source chat.approvedanswer",
         # Whoever adds a collection manages it, by a grant.
-        "retrieval.collection": ("view", "add"),
-        "retrieval.document": _ALL,
-        "retrieval.chunk": ("view", "change"),
-        "retrieval.draft": ("view", "add", "change"),
-        "retrieval.source": _ALL,
-        "chat.approvedanswer": _ALL,
-        "chat.collectioninstructions": ("view", "add", "change"),
-        **dict.fromkeys(("chat.answer", "chat.citation", "chat.conversation", "chat.feedback"), _READ),
-        **dict.fromkeys(("evaluation.judgement", "evaluation.score"), _READ),
+        "view add": "retrieval.collection",
+        "view change": "retrieval.chunk",
+        "view add change": "retrieval.draft chat.collectioninstructions",
+        "view": "chat.answer chat.citation chat.conversation chat.feedback evaluation.judgement evaluation.score",
     },
     "Evaluators": {
-        "retrieval.collection": _READ,
-        "retrieval.document": _READ,
-        "retrieval.chunk": _READ,
-        "retrieval.draft": _READ,
-        "retrieval.searchprofile": _READ,
-        "chat.answer": _READ,
-        "chat.conversation": _READ,
-        "evaluation.evaluationset": _ALL,
-        "evaluation.evaluationquestion": _ALL,
-        "evaluation.expectedpassage": _ALL,
-        "evaluation.evaluationrun": _ALL,
-        "evaluation.judgement": ("view", "change"),
-        "evaluation.judgeusage": _READ,
-        "evaluation.score": _READ,
-        "evaluation.gatepolicy": _READ,
-        "evaluation.experiment": _READ,
+        _ALL: "evaluation.evaluationset evaluation.evaluationquestion evaluation.expectedpassage "
+        "evaluation.evaluationrun",
+        "view change": "evaluation.judgement",
+        "view": "retrieval.collection retrieval.document retrieval.chunk retrieval.draft retrieval.searchprofile "
+        "chat.answer chat.conversation evaluation.judgeusage evaluation.score evaluation.gatepolicy "
+        "evaluation.experiment",
     },
-    "Auditors": {"*": _READ},
-    "Administrators": {"*": (*_ALL, "override")},
+    "Auditors": {"view": "*"},
+    "Administrators": {f"{_ALL} override": "*"},
 }
 
 
@@ -61,10 +47,10 @@ def create_roles(**_options: Any) -> None:
             group.permissions.set(Permission.objects.filter(_find(rights)))
 
 
-def _find(rights: dict[str, tuple[str, ...]]) -> Q:
+def _find(rights: dict[str, str]) -> Q:
     named = Q(pk__in=[])
-    for model, actions in rights.items():
-        for action in actions:
+    for actions, models in rights.items():
+        for action, model in product(actions.split(), models.split()):
             if model == "*":
                 others = Q(content_type__app_label__in=_APPS, codename__startswith=f"{action}_")
                 named |= others & ~Q(content_type__app_label="ragsite", content_type__model="apikey")

@@ -18,7 +18,7 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model, and which of its fields are recorded.
+    """A model, and which of its fields are recorded, by their names with spaces between.
 
     For ``values`` an entry has the old and the new value; for ``names`` only that they changed, because they may be
     personal or long. ``relations`` are many-to-many fields.
@@ -26,77 +26,48 @@ class Watched:
 
     model: str
     called: str
-    values: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    relations: tuple[str, ...] = ()
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return (*self.values, *self.names)
+    values: str = ""
+    names: str = ""
+    relations: str = ""
 
 
 WATCHED = (
     Watched(
         "auth.User",
         "user",
-        values=("is_active", "is_staff", "is_superuser"),
-        names=("username", "password", "email", "first_name", "last_name"),
-        relations=("groups", "user_permissions"),
+        "is_active is_staff is_superuser",
+        names="username password email first_name last_name",
+        relations="groups user_permissions",
     ),
-    Watched("auth.Group", "group", names=("name",), relations=("permissions",)),
+    Watched("auth.Group", "group", names="name", relations="permissions"),
     Watched(
-        "ragsite.ApiKey",
-        "key",
-        values=("scopes", "is_limited", "rate", "expires_at", "revoked_at"),
-        names=("name",),
-        relations=("collections",),
+        "ragsite.ApiKey", "key", "scopes is_limited rate expires_at revoked_at", names="name", relations="collections"
     ),
-    Watched("ragsite.Invitation", "invitation", values=("expires_at", "accepted_by_id"), relations=("groups",)),
-    Watched("mfa.Authenticator", "second_factor", values=("type", "user_id")),
-    Watched("socialaccount.SocialAccount", "single_sign_on", values=("provider", "user_id")),
+    Watched("ragsite.Invitation", "invitation", "expires_at accepted_by_id", relations="groups"),
+    Watched("mfa.Authenticator", "second_factor", "type user_id"),
+    Watched("socialaccount.SocialAccount", "single_sign_on", "provider user_id"),
     Watched(
-        "retrieval.Collection",
-        "collection",
-        values=("slug", "visibility", "text_search_configuration"),
-        names=("name", "description"),
+        "retrieval.Collection", "collection", "slug visibility text_search_configuration", names="name description"
     ),
-    Watched("retrieval.CollectionGrant", "grant", values=("collection_id", "group_id", "user_id", "role")),
-    Watched(
-        "retrieval.Document",
-        "document",
-        values=("collection_id", "content_hash"),
-        names=("source", "title", "url", "language", "metadata"),
-    ),
-    Watched(
-        "chat.QuestionBudget", "budget", values=("questions_a_day", "tokens_a_day", "cost_a_day", "user_id", "group_id")
-    ),
-    Watched(
-        "retrieval.Source",
-        "source",
-        values=("collection_id", "kind", "interval_minutes", "is_paused"),
-        names=("name", "options", "secret"),
-    ),
-    Watched("retrieval.Webhook", "webhook", values=("is_active", "events"), names=("address", "secret")),
-    Watched(
-        "chat.CollectionInstructions", "instructions", values=("collection_id", "number", "is_active"), names=("text",)
-    ),
+    Watched("retrieval.CollectionGrant", "grant", "collection_id group_id user_id role"),
+    Watched("retrieval.Document", "document", "collection_id content_hash", names="source title url language metadata"),
+    Watched("chat.QuestionBudget", "budget", "questions_a_day tokens_a_day cost_a_day user_id group_id"),
+    Watched("retrieval.Source", "source", "collection_id kind interval_minutes is_paused", names="name options secret"),
+    Watched("retrieval.Webhook", "webhook", "is_active events", names="address secret"),
+    Watched("chat.CollectionInstructions", "instructions", "collection_id number is_active", names="text"),
     Watched(
         "chat.LanguageModel",
         "language_model",
-        values=("name", "model", "context_tokens", "price_prompt", "price_completion", "is_default", "is_enabled"),
-        names=("base_url", "secret"),
-        relations=("groups",),
+        "name model context_tokens price_prompt price_completion is_default is_enabled",
+        names="base_url secret",
+        relations="groups",
     ),
-    Watched("retrieval.Draft", "draft", values=("status", "override")),
-    Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
-    Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),
-    Watched("retrieval.Publication", "publication", values=("version_id", "override")),
-    Watched(
-        "evaluation.GatePolicy",
-        "gate",
-        values=("metric", "largest_loss", "required_for_publishing", "required_for_documents"),
-    ),
-    Watched("evaluation.Experiment", "experiment", values=("started_at", "ended_at")),
+    Watched("retrieval.Draft", "draft", "status override"),
+    Watched("retrieval.SearchProfile", "profile", "slug", names="name description"),
+    Watched("retrieval.SearchProfileVersion", "profile_version", "number"),
+    Watched("retrieval.Publication", "publication", "version_id override"),
+    Watched("evaluation.GatePolicy", "gate", "metric largest_loss required_for_publishing required_for_documents"),
+    Watched("evaluation.Experiment", "experiment", "started_at ended_at"),
 )
 
 
@@ -106,13 +77,14 @@ def watch_all() -> None:
 
 
 def _watch(watched: Watched) -> None:
-    model = apps.get_model(watched.model)
+    model, values = apps.get_model(watched.model), watched.values.split()
+    fields = [*values, *watched.names.split()]
 
     def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
         """Keep the stored values of the fields that are about to be saved."""
-        names = watched.fields
+        names = fields
         if update_fields is not None:
-            names = tuple(name for name in names if {name, name.removesuffix("_id")} & set(update_fields))
+            names = [name for name in names if {name, name.removesuffix("_id")} & set(update_fields)]
         rows = model._default_manager.filter(pk=instance.pk).values(*names) if names else model._default_manager.none()
         instance._audited_before = (instance.pk is not None and rows.first()) or {}
 
@@ -120,7 +92,7 @@ def _watch(watched: Watched) -> None:
         if _is_exempt(instance):
             return
         if created:
-            record(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in watched.values})
+            record(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in values})
             return
         changed = {
             name: [before, getattr(instance, name)]
@@ -128,8 +100,8 @@ def _watch(watched: Watched) -> None:
             if before != getattr(instance, name)
         }
         if changed:
-            values = {name: both for name, both in changed.items() if name in watched.values}
-            record(f"{watched.called}.changed", instance, changed=sorted(changed), **values)
+            told = {name: both for name, both in changed.items() if name in values}
+            record(f"{watched.called}.changed", instance, changed=sorted(changed), **told)
 
     def deleted(instance: Any, **_: Any) -> None:
         if not _is_exempt(instance):
@@ -137,7 +109,7 @@ def _watch(watched: Watched) -> None:
 
     for signal, receiver in ((pre_save, remember), (post_save, saved), (post_delete, deleted)):
         signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
-    for relation in watched.relations:
+    for relation in watched.relations.split():
         m2m_changed.connect(
             partial(_relation_changed, watched, relation),
             sender=model._meta.get_field(relation).remote_field.through,
