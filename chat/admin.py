@@ -21,7 +21,7 @@ from chat.answering.model_trial import try_out
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
-from chat.debugging.follow_up import documents_behind, trace_address
+from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import near_cards, passage_url
 from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
@@ -178,7 +178,9 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
 
     @admin.display(description=_("trace"))
     def trace_link(self, answer: Answer) -> SafeString:
-        return format_html('<a href="{}">{}</a>', trace_address(answer), _("Why these passages were found"))
+        return format_html(
+            '<a href="{}">{}</a>', reverse("chat:debug", args=[answer.pk]), _("Why these passages were found")
+        )
 
     @admin.display(description=_("documents it came from"))
     def documents(self, answer: Answer) -> SafeString | str:

@@ -144,12 +144,8 @@ def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
     of_groups = QuestionBudget.objects.filter(group__in=user.groups.all())
     largest = of_groups.aggregate(**{name: Max(name) for name in _LIMITS})
     of_everybody = QuestionBudget.objects.filter(user=None, group=None).values(*_LIMITS).first() or {}
-    chosen = [_first_that_is_set(own.get(name), largest[name], of_everybody.get(name)) for name in _LIMITS]
-    return tuple(None if limit is None else Decimal(str(limit)) for limit in chosen)
-
-
-def _first_that_is_set(*limits: Any) -> Any:
-    return next((limit for limit in limits if limit is not None), None)
+    limits = ((own.get(name), largest[name], of_everybody.get(name)) for name in _LIMITS)
+    return tuple(next((Decimal(str(limit)) for limit in each if limit is not None), None) for each in limits)
 
 
 def _seconds_to_tomorrow() -> int:

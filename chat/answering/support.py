@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
@@ -360,18 +360,16 @@ class SupportScorer:
         if assertion is None:
             return None
         cited = [passage for passage in self._passages if passage.marker in statement.markers]
-        support = self._support_of(AssertionCheck(assertion, cited or self._passages, self._weigh))
-        return support if cited else replace(support, reasons=(*support.reasons, SupportReason.UNCITED))
+        check = AssertionCheck(assertion, cited or self._passages, self._weigh)
+        uncited = () if cited else (SupportReason.UNCITED,)
+        if check.verbatim_match is not None:
+            return SentenceSupport(1.0, uncited, check.verbatim_match)
+        match = next((match for match in check.matches if match.share > 0), None)
+        features = measure_features(check)
+        return SentenceSupport(estimate_support(features), (*list_reasons(features), *uncited), match, features)
 
     def _weigh(self, stem: str) -> float:
         return stem_weight(self._holders[stem], self._sentence_count)
-
-    def _support_of(self, check: AssertionCheck) -> SentenceSupport:
-        if check.verbatim_match is not None:
-            return SentenceSupport(1.0, (), check.verbatim_match)
-        match = next((match for match in check.matches if match.share > 0), None)
-        features = measure_features(check)
-        return SentenceSupport(estimate_support(features), list_reasons(features), match, features)
 
 
 # Features ------------------------------------------------------------------------------------------------------------

@@ -66,7 +66,8 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source that stand under one heading, up to the next heading of any level."""
+    """The blocks of a source that stand under one heading, up to the next heading of any level. What stands before the
+    first heading has the document's title as its own."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -90,16 +91,6 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
     return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
 
 
-def sections_of(source: ContextSource) -> list[SourceSection]:
-    """The sections of a source that have text, in order. What stands before the first heading has the document's title
-    as its own."""
-    sections = []
-    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
-        own = tuple(blocks)
-        sections.append(SourceSection(_heading(source, heading_start, own[0].start), own))
-    return sections
-
-
 def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """All that could be quoted, in the order of the sources and then of the text; headings and tables of
     contents are left out."""
@@ -111,8 +102,10 @@ def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
-    for section in sections_of(source):
-        for block in section.blocks:
+    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
+        own = tuple(blocks)
+        section = SourceSection(_heading(source, heading_start, own[0].start), own)
+        for block in own:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if len(_WORD.findall(text)) < 2 or _CONTENTS.fullmatch(text):

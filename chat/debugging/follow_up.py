@@ -1,4 +1,4 @@
-"""What explains an answer and lets it be corrected: its trace, and the documents it came from."""
+"""The documents that an answer came from: where it can be corrected."""
 
 from __future__ import annotations
 
@@ -27,36 +27,24 @@ class DocumentBehind:
         return reverse("admin:retrieval_document_change", args=[self.id])
 
 
-def trace_address(answer: Answer) -> str:
-    """The answer's debug panel, on a page of its own."""
-    return reverse("chat:debug", args=[answer.pk])
-
-
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
     """For each answer the documents it cites, in the order of its markers, then up to three others among its sources.
 
     Documents that are gone are left out. Two queries, however many answers.
     """
     listed = list(answers)
-    cited: dict[UUID, list[int]] = {answer.pk: [] for answer in listed}
-    rows = Citation.objects.filter(answer__in=[answer.pk for answer in listed], document__isnull=False)
-    for answer_id, document_id in rows.order_by("marker", "pk").values_list("answer_id", "document_id"):
-        if document_id not in cited[answer_id]:
-            cited[answer_id].append(document_id)
-    others = {answer.pk: _others(answer, cited[answer.pk]) for answer in listed}
-    wanted = {pk for found in (*cited.values(), *others.values()) for pk in found}
+    # By answer and document: whether it is cited.
+    behind: dict[UUID, dict[int, bool]] = {answer.pk: {} for answer in listed}
+    cited = Citation.objects.filter(answer__in=list(behind), document__isnull=False).order_by("marker", "pk")
+    for answer_id, document_id in cited.values_list("answer_id", "document_id"):
+        behind[answer_id][document_id] = True
+    for answer in listed:
+        found = dict.fromkeys(source["document"]["id"] for source in answer.sources)
+        others = [pk for pk in found if pk not in behind[answer.pk]]
+        behind[answer.pk] |= dict.fromkeys(others[:MOST_CANDIDATES], False)
+    wanted = {pk for documents in behind.values() for pk in documents}
     titles = {document.pk: str(document) for document in Document.objects.filter(pk__in=wanted).only("title", "source")}
     return {
-        answer.pk: [
-            DocumentBehind(pk, titles[pk], is_cited)
-            for found, is_cited in ((cited[answer.pk], True), (others[answer.pk], False))
-            for pk in found
-            if pk in titles
-        ]
-        for answer in listed
+        answer_id: [DocumentBehind(pk, titles[pk], is_cited) for pk, is_cited in documents.items() if pk in titles]
+        for answer_id, documents in behind.items()
     }
-
-
-def _others(answer: Answer, cited: list[int]) -> list[int]:
-    found = dict.fromkeys(source["document"]["id"] for source in answer.sources)
-    return [pk for pk in found if pk not in cited][:MOST_CANDIDATES]
