@@ -17,12 +17,19 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from chat.models import Answer
+from chat.signals import answer_completed
+from evaluation.models import EvaluationRun, Judgement
+from evaluation.runs.queue import request_run
 from ragsite import machine
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
+from retrieval.search.profiles import NamedProfile
 from tests.integration.faults.test_memory import score
+from tests.support.evaluation_sets import BY_MEANING, set_of
+from tests.support.judged_answers import completed_answer
 from tests.support.site import Workers, database_url, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -63,6 +70,12 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
     workers.running()
     wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
     assert_whole(collection)
+    # What evaluation asks of workers arrives there, too.
+    answer_completed.send(Answer, answer=completed_answer())
+    questions = {"What does document 0 describe?": "0.txt"}
+    request_run(set_of(collection, questions=questions), NamedProfile("meaning", BY_MEANING))
+    wait_until(lambda: Judgement.objects.get().status == "done", 90, f"the judgement\n{workers.log()}")
+    wait_until(lambda: EvaluationRun.objects.get().status == "done", 90, f"the run\n{workers.log()}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
