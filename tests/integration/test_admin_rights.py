@@ -31,7 +31,7 @@ def test_nobody_without_a_permission_gets_anything(who: str) -> None:
         client.force_login(User.objects.create_user(who, is_staff=who == "staff"))
     closed = {
         name: filled(route, lambda _kind, _name: 1)
-        for name, route in addresses()
+        for name, route, _view in addresses()
         if name.startswith("admin:") and name.removeprefix("admin:") not in OPEN
     }
     leaks = []

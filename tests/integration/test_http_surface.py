@@ -58,7 +58,7 @@ def test_no_cache_keeps_what_depends_on_who_asks_and_no_page_breaks_the_security
         client.force_login(administrator)
     client.raise_request_exception = False
     kept, broken, inline, seen = [], [], [], 0
-    for _name, route in addresses():
+    for _name, route, _view in addresses():
         address = filled(route, lambda kind, name: values.get(name, uuid.UUID(int=7) if kind == "uuid" else 1))
         if address.endswith("/stream/") or "/pages/" in address:
             continue  # these close the test's own connection; their own tests look at their headers

@@ -72,7 +72,7 @@ PARAMETERS: dict[str, Callable[[World], Any]] = {
 }
 # These end the sessions, or take a second each and know nothing of documents.
 LEFT_OUT = {"account_logout", "admin:logout", "admin:None", "schema", "api_docs", "readyz"}
-ADDRESSES = {name: route for name, route in addresses() if name not in LEFT_OUT}
+ADDRESSES = {name: route for name, route, _view in addresses() if name not in LEFT_OUT}
 
 
 def address_of(world: World, name: str) -> str:

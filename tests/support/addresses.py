@@ -9,11 +9,11 @@ from typing import Any
 from django.urls import URLResolver, get_resolver
 
 
-def addresses() -> Iterator[tuple[str, str]]:
-    """Name and route of each, such as `chat:stop` and `/answers/<uuid:answer_id>/stop/`; of those that are regular
-    expressions, none."""
+def addresses() -> Iterator[tuple[str, str, Any]]:
+    """Name, route and view of each, such as `chat:stop` and `/answers/<uuid:answer_id>/stop/`; of those that are
+    regular expressions, none."""
 
-    def walk(patterns: list[Any], namespace: str, route: str) -> Iterator[tuple[str, str]]:
+    def walk(patterns: list[Any], namespace: str, route: str) -> Iterator[tuple[str, str, Any]]:
         for each in patterns:
             part = str(each.pattern)
             if part.startswith("^") or "(?P" in part:
@@ -22,7 +22,7 @@ def addresses() -> Iterator[tuple[str, str]]:
                 inner = f"{namespace}{each.namespace}:" if each.namespace else namespace
                 yield from walk(each.url_patterns, inner, route + part)
             else:
-                yield f"{namespace}{each.name}", route + part
+                yield f"{namespace}{each.name}", route + part, each.callback
 
     return walk(get_resolver().url_patterns, "", "/")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,20 +149,6 @@ def main() -> None:
         write_table(figures)
     for label, figure in figures.items():
         print(f"{label}: {figure}")
-    texts = read_modules(root)
-    lines = {path: text.count("\n") for path, text in texts.items()}
-    longest = max(lines, key=lines.__getitem__)
-    print(f"longest module: {longest}, {lines[longest]} lines; {sum(each > 300 for each in lines.values())} above 300")
-    folders_by_size = Counter(str(path.parent) for path in texts if path.stem != "__init__").most_common(5)
-    print("largest folders:", ", ".join(f"{folder} {size}" for folder, size in folders_by_size))
-    functions = [
-        ((node.end_lineno or 0) - node.lineno + 1, f"{path}: {node.name}")
-        for path, text in texts.items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    print("longest function: {1}, {0} lines".format(*max(functions)))
-    print("lines with [str, Any]:", sum("[str, Any]" in line for text in texts.values() for line in text.splitlines()))
 
 
 if __name__ == "__main__":

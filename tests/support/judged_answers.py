@@ -8,20 +8,10 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from chat.streaming import payloads
-from chat.types import ContextSource
-from retrieval.types import ContextBlock, Passage
+from tests.support.contexts import source
 
 PUMP = "The pump weighs 3450 grams. It needs 230 volts and runs for ten years without service."
 OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the afternoon."
-
-
-def source(marker: int, content: str, title: str = "Pump") -> ContextSource:
-    passage = Passage(
-        chunk_id=marker, document_id=marker, document_title=title, document_url="", source="", collection="",
-        ordinal=0, start=0, end=len(content), page=None, heading_path=(), content=content, content_hash="",
-        token_count=len(content.split()),
-    )  # fmt: skip
-    return ContextSource(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, len(content.split())))
 
 
 def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: Any) -> Answer:
@@ -33,6 +23,8 @@ def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: A
         "status": Answer.Status.COMPLETED,
         "completed_at": timezone.now(),
         "search_method": "zscore",
-        "sources": [payloads.source(source(marker, content)) for marker, content in enumerate(contents, start=1)],
+        "sources": [
+            payloads.source(source(content, marker=marker)) for marker, content in enumerate(contents, start=1)
+        ],
     }
     return Answer.objects.create(conversation=Conversation.objects.create(visitor="v"), **{**values, **changed})

@@ -77,6 +77,7 @@ def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None
     assert [piece.text for piece in first.shown.pieces if piece.marked][:2] == ["MX-9920-W", "MX-9920-W"]
     assert "pump" in [piece.text for piece in first.shown.pieces if piece.marked]
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/", HTTP_HX_REQUEST="true").content.decode()
+    assert "Search method zscore" in text_of(page)
     assert "<mark>MX-9920-W</mark>" in page
     assert re.search(r"Context \d+ hits?, .*\d blocks? from \d documents?, \d+ of 4,000 tokens\.", text_of(page))
     assert "<b>Bold</b>" not in page

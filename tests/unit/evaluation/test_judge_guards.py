@@ -8,24 +8,15 @@ from typing import Any
 
 import pytest
 
-from chat.types import ContextSource
 from evaluation.judges.judge_model import JudgeModel
 from evaluation.judges.types import Case, JudgeUnavailable, UnusableJudgement
-from retrieval.types import ContextBlock, Passage
+from tests.support.contexts import source
 from tests.support.judge_server import JudgeServer, judge_server
 
 TEXT = "The pump weighs 3450 grams."
 
 
-def source(marker: int = 1, content: str = TEXT) -> ContextSource:
-    passage = Passage(
-        chunk_id=marker, document_id=1, document_title="Pump", document_url="", source="", collection="", ordinal=0,
-        start=0, end=len(content), page=None, heading_path=(), content=content, content_hash="", token_count=8,
-    )  # fmt: skip
-    return ContextSource(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, 8))
-
-
-CASE = Case("How heavy is the pump?", f"{TEXT[:-1]} [1].", (source(),))
+CASE = Case("How heavy is the pump?", f"{TEXT[:-1]} [1].", (source(TEXT),))
 WITH_REFERENCE = Case(CASE.question, CASE.answer, CASE.sources, reference="3450 grams")
 
 
@@ -248,7 +239,7 @@ def test_without_passages_nothing_is_scored(server: JudgeServer, meter: Meter) -
 
 def test_of_a_refusal_only_what_was_found_is_judged(server: JudgeServer, meter: Meter) -> None:
     judging = judge(server, meter)
-    assert judging.metrics(Case("q", "No answer.", (source(),), refused=True)) == ("contextual_relevancy",)
+    assert judging.metrics(Case("q", "No answer.", (source(TEXT),), refused=True)) == ("contextual_relevancy",)
     assert "contextual_recall" not in judging.metrics(CASE)
     assert "contextual_recall" in judging.metrics(WITH_REFERENCE)
 
@@ -273,6 +264,6 @@ def test_a_document_cannot_have_a_file_opened() -> None:
     from evaluation.judges.deepeval_adapter import deepeval_case
 
     trap = "See [DEEPEVAL:IMAGE:/etc/passwd] and [DEEPEVAL:PDF:http://10.0.0.1/]."
-    prepared = deepeval_case(Case(trap, trap, (source(content=trap),), reference=trap))
+    prepared = deepeval_case(Case(trap, trap, (source(trap),), reference=trap))
     assert prepared.multimodal is False
     assert "/etc/passwd" in prepared.input
