@@ -28,36 +28,13 @@ hypothesis.settings.load_profile("suite")
 
 _DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
 made_once.share(_DATA_DIR)
+# A developer's .env or shell must not decide what is tested.
+_SETTINGS = (
+    "OPENAI_ EMBEDDING_ RETRIEVAL_ RERANK_ CROSS_ENCODER_ BM25_ CHAT_ CELERY_ DATABASE_ CACHE_ EVALUATE_ JUDGE_ "
+    "ANSWER_ ANSWERS_ QUESTION_ OIDC_ SAML_ SIGN_UP LOCAL_PASSWORDS STAFF_REQUIRES_MFA EMAIL_ OTEL_ LOG_ LOCAL_MODEL"
+)
 for _name in list(os.environ):
-    # A developer's .env or shell must not decide what is tested.
-    if _name.startswith(
-        (
-            "OPENAI_",
-            "EMBEDDING_",
-            "RETRIEVAL_",
-            "RERANK_",
-            "CROSS_ENCODER_",
-            "BM25_",
-            "CHAT_",
-            "CELERY_",
-            "DATABASE_",
-            "CACHE_",
-            "EVALUATE_",
-            "JUDGE_",
-            "ANSWER_",
-            "ANSWERS_",
-            "QUESTION_",
-            "OIDC_",
-            "SAML_",
-            "SIGN_UP",
-            "LOCAL_PASSWORDS",
-            "STAFF_REQUIRES_MFA",
-            "EMAIL_",
-            "OTEL_",
-            "LOG_",
-            "LOCAL_MODEL",
-        )
-    ):
+    if _name.startswith(tuple(_SETTINGS.split())):
         del os.environ[_name]
 # Every process that a test starts would compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import time
@@ -62,16 +61,6 @@ def asking(server: WebServer, path: str, body: dict[str, object]) -> socket.sock
     return link
 
 
-def refused(server: WebServer, path: str, body: dict[str, object]) -> tuple[int, str | None, dict[str, object]]:
-    link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    try:
-        link.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        response = link.getresponse()
-        return response.status, response.headers["Retry-After"], json.loads(response.read())
-    finally:
-        link.close()
-
-
 ASK = ("/api/v1/ask/", {"question": QUESTION})
 COMPLETE = ("/v1/chat/completions", {"messages": [{"role": "user", "content": QUESTION}]})
 
@@ -93,45 +82,3 @@ def test_work_for_a_caller_who_cannot_come_back_ends_at_once(
     assert model.closed_early.wait(PATIENCE_SECONDS), "The model goes on writing for nobody."
     wait_until(lambda: Answer.objects.get().status == Answer.Status.STOPPED, PATIENCE_SECONDS, "the answer's end")
     assert time.monotonic() - hung_up < PATIENCE_SECONDS
-
-
-def test_the_queue_tells_its_place_refuses_behind_its_end_and_forgets_who_left(
-    library: Collection, server: WebServer, model: ModelServer
-) -> None:
-    model.closed_early.clear()
-    asked_before = len(model.requests)
-    first = asking(server, *ASK)
-    wait_until(lambda: len(model.requests) > asked_before, what="the first answer to begin")
-    second = asking(server, ASK[0], {**ASK[1], "stream": True})
-    heard = b""
-    while b'{"place": 1}' not in heard:
-        heard += second.recv(65536)
-    assert b"event: queued" in heard
-    assert b"event: searched" not in heard
-
-    status, retry_after, told = refused(server, *ASK)
-    assert status == 503
-    assert int(retry_after or 0) >= 1
-    assert str(told["detail"]).startswith("Too many questions are being answered. Please try again in ")
-    status, retry_after, told = refused(server, *COMPLETE)
-    assert (status, told["error"]["type"]) == (503, "server_error")  # type: ignore[index]
-    assert int(retry_after or 0) >= 1
-    assert Answer.objects.count() == 2
-
-    second.close()
-    third = None
-    # Whoever left the queue keeps nobody out of it for longer than a reader may take to come back.
-    for _attempt in range(100):
-        third = asking(server, ASK[0], {**ASK[1], "stream": True})
-        if third.recv(12) == b"HTTP/1.1 200":
-            break
-        third.close()
-        time.sleep(0.1)
-    assert third is not None
-    first.close()
-    heard = b""
-    while b"event: token" not in heard:
-        heard += third.recv(65536)
-    assert b'event: queued\ndata: {"place": 1}' in heard
-    assert heard.index(b'{"place": 0}') < heard.index(b"event: searched")
-    third.close()

@@ -23,7 +23,7 @@ from tests.support.databases import url_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60.0, what: str = "it") -> None:
     """Raises: AssertionError when ``condition`` does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
