@@ -89,7 +89,9 @@ def test_two_processes_are_one_web_server(
     collection: Collection, ingest: Callable[..., Document], model: ModelServer, server: WebServer
 ) -> None:
     ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
-    model.pieces, model.delay_seconds = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)], 0.5
+    sentences = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)]
+    # Longer than a busy machine takes for all that is asked meanwhile.
+    model.pieces, model.delay_seconds = sentences * 10, 0.5
     # Whoever forks has no threads: their locks would stay locked in the forks.
     assert psutil.Process(server.popen.pid).num_threads() == 1
     one, two = processes(server)
@@ -123,7 +125,7 @@ def test_two_processes_are_one_web_server(
         assert (figure(server, "ragsite_answers_in_writing"), figure(server, "ragsite_answers_in_queue")) == (1, 1)
         # The process is killed: the other one answers meanwhile, and another one comes.
         one.send_signal(signal.SIGKILL)
-        model.delay_seconds = 0.0
+        model.pieces, model.delay_seconds = sentences, 0.0
         with client_of(server, two) as client:
             answered = client.post("/api/v1/ask/", json={**ASKED, "stream": False})
         assert "3450 grams" in answered.json()["answer"]
