@@ -3,57 +3,88 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.support.serving import QuietHandler, serving
+
+
+def _opened() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
 
 
 @dataclass
 class CompletionServer:
     """``content`` is what the model says, or a function of the request; ``raw`` is sent in place of a completion.
 
-    ``drip_seconds`` is waited between any two bytes.
+    ``status`` other than 200 refuses. ``wait_seconds`` pass before each answer, ``drip_seconds`` between any two of its
+    bytes; ``is_open`` holds answers back while it is cleared, but for the first ``free_requests``. With ``breaks_off``
+    the connection ends in the middle of an answer.
     """
 
-    content: str | Callable[[dict[str, Any]], str] = "pump"
+    content: str | Callable[[dict[str, Any]], str] | None = "pump"
+    finish_reason: str | None = "stop"
+    usage: dict[str, int] | None = None
     status: int = 200
     raw: bytes | None = None
+    wait_seconds: float = 0.0
     drip_seconds: float = 0.0
+    breaks_off: bool = False
+    free_requests: int = 0
+    is_open: threading.Event = field(default_factory=_opened)
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
 
+    def said(self, request: dict[str, Any]) -> str | None:
+        return self.content(request) if callable(self.content) else self.content
+
+
+State = TypeVar("State", bound=CompletionServer)
+
 
 @contextmanager
-def completion_server() -> Iterator[CompletionServer]:
-    state = CompletionServer()
-
+def serving_completions(state: State) -> Iterator[State]:
     class Handler(QuietHandler):
         def do_POST(self) -> None:
-            body = self.read_json()
-            state.requests.append(body)
+            request = self.read_json()
+            state.requests.append(request)
             state.headers.append(dict(self.headers))
-            content = state.content(body) if callable(state.content) else state.content
-            completion = {"choices": [{"message": {"role": "assistant", "content": content}}]}
-            raw = json.dumps(completion).encode() if state.raw is None else state.raw
-            self.send_response(state.status)
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            try:
-                if not state.drip_seconds:
-                    self.wfile.write(raw)
-                    return
-                for byte in raw:
+            if len(state.requests) > state.free_requests:
+                state.is_open.wait(60)
+            time.sleep(state.wait_seconds)
+            raw = state.raw
+            if raw is None and state.status != 200:
+                raw = json.dumps({"error": {"message": "not now"}}).encode()
+            if raw is None:
+                message = {"role": "assistant", "content": state.said(request)}
+                choices = [{"message": message, "finish_reason": state.finish_reason}]
+                usage = {"usage": state.usage} if state.usage else {}
+                raw = json.dumps({"choices": choices, **usage}).encode()
+            sent = raw[: len(raw) // 2] if state.breaks_off else raw
+            if not state.drip_seconds:
+                self.send(sent, state.status, Content_Length=str(len(raw)))
+                return
+            self.send(b"", state.status, Content_Length=str(len(raw)))
+            with suppress(BrokenPipeError, ConnectionResetError):
+                for byte in sent:
                     self.wfile.write(bytes([byte]))
                     self.wfile.flush()
                     time.sleep(state.drip_seconds)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
 
     with serving(Handler) as url:
         state.url = f"{url}/v1"
-        yield state
+        try:
+            yield state
+        finally:
+            state.is_open.set()
+
+
+def completion_server() -> AbstractContextManager[CompletionServer]:
+    return serving_completions(CompletionServer())

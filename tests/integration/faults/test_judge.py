@@ -39,7 +39,7 @@ def server(settings: LazySettings) -> Iterator[JudgeServer]:
 
 
 def break_it(server: JudgeServer, settings: LazySettings, fault: str) -> None:
-    server.status, server.wait_seconds, server.garbage, server.breaks_off = 200, 0.0, None, False
+    server.status, server.wait_seconds, server.raw, server.breaks_off = 200, 0.0, None, False
     server.is_open.set()
     settings.JUDGE_TIMEOUT_SECONDS = 0.3 if fault == "hang" else 20.0
     match fault:
@@ -50,9 +50,9 @@ def break_it(server: JudgeServer, settings: LazySettings, fault: str) -> None:
         case "slow":
             server.wait_seconds = 0.1
         case "garbage":
-            server.garbage = b"<html>"
+            server.raw = b"<html>"
         case "nested garbage":
-            server.garbage = b"[" * 100_000
+            server.raw = b"[" * 100_000
         case "dies":
             server.breaks_off = True
 

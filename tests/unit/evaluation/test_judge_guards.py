@@ -245,7 +245,7 @@ def test_of_a_refusal_only_what_was_found_is_judged(server: JudgeServer, meter: 
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated(server: JudgeServer, meter: Meter) -> None:
-    server.without_usage = True
+    server.usage = None
     judge(server, meter).measure("answer_relevancy", CASE)
     read, written = meter.counted[0]
     assert read == sum(len(message["content"]) for message in server.requests[0]["messages"]) // 4
