@@ -106,21 +106,24 @@ def test_two_processes_are_one_web_server(
         found = list(searchers.map(lambda _: client.post("/api/v1/search/", json={"query": "pump"}).json(), range(8)))
     assert [each["degraded"] for each in found] == [[]] * 8
     with ExitStack() as lines:
-        first_client, second_client, third_client = (lines.enter_context(client_of(server, one)) for _ in range(3))
-        other_client = lines.enter_context(client_of(server, two))
-        first = events_of(lines.enter_context(first_client.stream("POST", "/api/v1/ask/", json=ASKED)))
+
+        def client_at(process: psutil.Process) -> httpx2.Client:
+            """Opened when it asks: a connection that waits for long is closed, and the next one is anybody's."""
+            return lines.enter_context(client_of(server, process))
+
+        first = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))
         begun = [next(first)[0] for _ in range(3)]
         lost = Answer.objects.get()
         # A reader whose line is lost goes on in the other process, with the next word.
         path = f"/api/v1/answers/{lost.pk}/stream/"
-        followed = events_of_get(other_client, path, headers={"Last-Event-ID": begun[-1]})
+        followed = events_of_get(client_at(two), path, headers={"Last-Event-ID": begun[-1]})
         numbers = [int(event_id.split("-")[1]) for event_id in (*begun, next(followed)[0], next(followed)[0])]
         assert numbers == [1, 2, 3, 4, 5]
         followed.close()
         # Of its half of the places a process has one to write and one to wait; a third question is refused.
-        second = events_of(lines.enter_context(second_client.stream("POST", "/api/v1/ask/", json=ASKED)))
+        second = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))
         assert next(second)[1:] == ("queued", {"place": 1})
-        refused = third_client.post("/api/v1/ask/", json=ASKED)
+        refused = client_at(one).post("/api/v1/ask/", json=ASKED)
         assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
         assert (figure(server, "ragsite_answers_in_writing"), figure(server, "ragsite_answers_in_queue")) == (1, 1)
         # The process is killed: the other one answers meanwhile, and another one comes.
