@@ -20,9 +20,14 @@ _DROPPED = frozenset(
     ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button", "input", "textarea"]
 )
 _FURNITURE = frozenset({"nav", "footer", "aside"})
+# What DocBook, Sphinx and others call the ways to other pages.
+_FURNITURE_CLASSES = frozenset("toc navheader navfooter sphinxsidebar headerlink breadcrumb breadcrumbs".split())  # noqa: SIM905
 _INVISIBLE_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
 )
+_LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
+# A table of contents has so many entries, and hardly any words outside its links: numbers, its title.
+_FEWEST_ENTRIES, _LINKED_SHARE = 3, 0.85
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
     """
@@ -45,6 +50,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
     title = plain_title(root.findtext(".//title") or "")
     _drop_invisible(root)
+    _drop_contents(root)
     _spread_tables(root)
     visible = _to_markdown(_find_main(root))
     text = _extract_main_text(root)
@@ -86,12 +92,43 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
 
 
 def _drop_invisible(root: etree._Element) -> None:
-    """Removes what a reader of the page does not see: it may hold instructions meant for a model alone."""
+    """Removes what a reader of the page does not see, as it may hold instructions meant for a model alone, and the ways
+    to other pages."""
     for element in list(root.iter()):
         if not isinstance(element.tag, str):
             continue
         hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+        hidden = hidden or element.get("role") == "navigation"
+        hidden = hidden or not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split())
         if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
+            _drop(element)
+
+
+def _drop_contents(root: etree._Element) -> None:
+    """Removes tables of contents: lists of links of which most lead to a heading. They hold the words of all sections,
+    and answer nothing."""
+    letters: dict[etree._Element, int] = {}
+    linked: dict[etree._Element, int] = {}
+    links: dict[etree._Element, int] = {}
+    elements = [element for element in root.iter() if isinstance(element.tag, str)]
+    for element in reversed(elements):
+        inner = [child for child in element if isinstance(child.tag, str)]
+        letters[element] = _count_letters(element.text or "") + sum(
+            letters[child] + _count_letters(child.tail or "") for child in inner
+        )
+        is_link = element.tag == "a" and element.get("href")
+        linked[element] = letters[element] if is_link else sum(linked[child] for child in inner)
+        links[element] = "#" in (element.get("href") or "") if is_link else sum(links[child] for child in inner)
+    dropped: set[etree._Element] = set()
+    for element in elements:
+        if element.getparent() in dropped:
+            dropped.add(element)
+        elif (
+            element.tag in _LISTS
+            and links[element] >= _FEWEST_ENTRIES
+            and linked[element] >= _LINKED_SHARE * letters[element]
+        ):
+            dropped.add(element)
             _drop(element)
 
 
@@ -160,6 +197,7 @@ def _is_poorer(text: str, visible: str) -> bool:
 def convert_html(root: etree._Element) -> str:
     """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
     _drop_invisible(root)
+    _drop_contents(root)
     _spread_tables(root)
     return canonical(_to_markdown(root)).strip("\n")
 

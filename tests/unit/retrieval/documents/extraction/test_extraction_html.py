@@ -58,3 +58,23 @@ def test_deep_nesting_is_read_or_rejected_but_never_crashes() -> None:
     assert "words" in text or "x.html" in text
     with pytest.raises(DocumentRejected, match="no text"):
         extract(b"<html><body><script>x()</script></body></html>", "x.html")
+
+
+CONTENTS = """<html><body><div class="navheader"><table><tr><td>Prev</td><td>Next</td></tr></table></div>
+<h1>Pumps</h1>
+<div><p>On this page</p><ol><li><a href="#weigh">How to weigh</a></li><li><a href="#seal">How to seal</a></li>
+<li><a href="drain.html#all">How to drain</a></li></ol></div>
+<h2 id="weigh">How to weigh</h2><p>Put it on a scale. See <a href="#seal">seals</a>, <a href="#fig">a figure</a> and
+<a href="#note">a note</a> before you lift it from the ground.</p>
+<h2 id="seal">How to seal</h2><p>Two rings.</p>
+</body></html>"""
+
+
+def test_tables_of_contents_and_ways_to_other_pages_are_left_out() -> None:
+    """They hold the words of all sections, and would be found for each. Links in a text stay."""
+    text = extract(CONTENTS.encode(), "pumps.html").text
+    for gone in ("Prev", "How to drain", "On this page"):
+        assert gone not in text
+    assert text.count("How to seal") == text.count("How to weigh") == 1
+    for kept in ("Put it on a scale.", "a figure", "Two rings."):
+        assert kept in text
