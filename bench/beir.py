@@ -11,7 +11,6 @@ from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import (
-    JUDGEMENTS,
     QUERIES,
     identified_objects_of,
     judgements_of,
@@ -56,6 +55,10 @@ class TestSet:
     queries: tuple[JudgedQuery, ...]
     language: str = ""
     unknown_documents: int = 0
+
+
+# The first that is there counts: this project's names, then those that BEIR is published with.
+JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 
 
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:

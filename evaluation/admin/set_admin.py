@@ -129,7 +129,7 @@ class ImportForm(forms.Form):
         ),
     )
     qrels = forms.FileField(
-        label=JUDGEMENTS[0],
+        label=JUDGEMENTS,
         required=False,
         validators=[check_size],
         help_text=_("Not needed where the queries say what is expected."),
@@ -144,11 +144,9 @@ class ImportForm(forms.Form):
     def make_set(self, user: User) -> EvaluationSet:
         """Raises: EvaluationError."""
         given = self.cleaned_data
-        files = {QUERIES: given["queries"].read()}
-        if given["qrels"] is not None:
-            files[JUDGEMENTS[0]] = given["qrels"].read()
+        judgements = given["qrels"].read() if given["qrels"] is not None else None
         options = {name: given[name] for name in ("collection", "slug", "name")}
-        return importing.import_beir(files, **options, created_by=user)
+        return importing.import_beir(given["queries"].read(), judgements, **options, created_by=user)
 
 
 @admin.register(EvaluationSet)

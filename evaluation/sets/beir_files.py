@@ -18,9 +18,7 @@ from typing import Any
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, clean_lines
 
-QUERIES = "queries.jsonl"
-# The first that is there counts: this project's names, then those that BEIR is published with.
-JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
+QUERIES, JUDGEMENTS = "queries.jsonl", "qrels.tsv"
 LARGEST_BYTES = 50 * 2**20
 LONGEST_ID = 1000
 LARGEST_GRADE = 1000
@@ -54,21 +52,20 @@ class ImportedQuestion:
         return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
-def read_questions(files: Mapping[str, bytes]) -> list[ImportedQuestion]:
+def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
     """The queries with a document judged relevant, and those that expect a refusal, in the order of their file.
 
-    ``files`` are contents by name: `queries.jsonl`, and the first of JUDGEMENTS that is there. A query may hold an
-    expected "answer", what an answer "must" hold or "must_not", and its "max_chars", or "expects_refusal": true when
-    the documents do not answer it; where queries do, there need be no judgements, and then the queries that do are all.
-    With judgements, queries without one are left out, and judgements without a query: files for a split share the
-    queries of the whole. Raises: UnreadableTestSet, naming the file and the line.
+    Both are contents of files. A query may hold an expected "answer", what an answer "must" hold or "must_not", and its
+    "max_chars", or "expects_refusal": true when the documents do not answer it; where queries do, there need be no
+    judgements, and then the queries that do are all. With judgements, queries without one are left out, and judgements
+    without a query: files for a split share the queries of the whole. Raises: UnreadableTestSet, naming the file and
+    the line.
     """
-    found = next(((name, files[name]) for name in JUDGEMENTS if name in files), None)
-    questions = {question.id: question for question in _queries(QUERIES, files[QUERIES])}
+    questions = {question.id: question for question in _queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
-    if found is None and not says_itself:
+    if judgements is None and not says_itself:
         raise UnreadableTestSet("There are no judgements, and no question says what is expected of its answer.")
-    for query, judged in _judgements(*found) if found is not None else ():
+    for query, judged in _judgements(JUDGEMENTS, judgements or b""):
         if query not in questions:
             continue
         if questions[query].expected.refusal and judged.grade > 0:
@@ -76,11 +73,11 @@ def read_questions(files: Mapping[str, bytes]) -> list[ImportedQuestion]:
                 f"{judged.where}, judges a document relevant to {query!r}, which the documents are not to answer."
             )
         questions[query].judged.append(judged)
-    if found is None:
+    if judgements is None:
         return [one for one in questions.values() if one.says_what_is_expected]
     relevant = {one.id for one in questions.values() if any(judged.grade > 0 for judged in one.judged)}
     if not relevant:
-        raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {QUERIES}.")
+        raise UnreadableTestSet(f"{JUDGEMENTS} judges no document relevant to any query of {QUERIES}.")
     return [one for one in questions.values() if one.id in relevant or one.expected.refusal]
 
 

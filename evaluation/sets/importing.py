@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -20,14 +19,15 @@ if TYPE_CHECKING:
 
 
 def import_beir(
-    files: Mapping[str, bytes],
+    queries: bytes,
+    judgements: bytes | None,
     collection: Collection,
     *,
     slug: str,
     name: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> EvaluationSet:
-    """A new set of the queries and judgements in ``files``, whose document ids are sources of the collection.
+    """A new set of the queries and judgements of two files, whose document ids are sources of the collection.
 
     All of it is there, or nothing. Raises: UnreadableTestSet, naming file and line, also for a document that the
     collection does not have; EvaluationError when there is a set of that short name, and for a draft's working copy.
@@ -40,7 +40,7 @@ def import_beir(
         raise EvaluationError(f"{slug!r} is no short name: it is made of letters, digits and hyphens.")
     if EvaluationSet.objects.filter(slug=slug).exists():
         raise EvaluationError(f"There is an evaluation set named {slug!r} already.")
-    questions = read_questions(files)
+    questions = read_questions(queries, judgements)
     _check_documents(questions, collection)
     try:
         with transaction.atomic():

@@ -201,7 +201,7 @@ def test_a_set_of_answers_comes_from_files(library) -> None:
         b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
         b'{"_id": "q3", "text": "And when?", "must": ["9 am|nine", "daily"], "must_not": ["never"], "max_chars": 80}\n'
     )
-    made = importing.import_beir({"queries.jsonl": queries}, library, slug="mine")
+    made = importing.import_beir(queries, None, library, slug="mine")
     first, second, third = made.questions.order_by("pk")
     assert (first.expected_answer, first.expects_refusal, first.origin) == ("3450 grams", False, "imported")
     assert (second.expected_answer, second.expects_refusal) == ("", True)

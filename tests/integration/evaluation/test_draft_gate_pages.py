@@ -167,11 +167,11 @@ def test_no_set_is_made_for_a_working_copy(admin, library, working_copy) -> None
         assert f'<option value="{working_copy.pk}">' not in page, address
     sent = {"name": "Mine", "slug": "mine", "collection": working_copy.pk, "description": ""}
     assert "errorlist" in html(admin.post(f"{SETS}add/", sent))
-    files = {"queries.jsonl": json.dumps({"_id": "q", "text": "How heavy?", "answer": "3450 grams"}).encode()}
+    queries = json.dumps({"_id": "q", "text": "How heavy?", "answer": "3450 grams"}).encode()
     with pytest.raises(EvaluationError, match="is a draft: make the set for Library, and run it on the draft"):
-        importing.import_beir(files, working_copy, slug="mine")
+        importing.import_beir(queries, None, working_copy, slug="mine")
     assert not EvaluationSet.objects.exists()
-    assert importing.import_beir(files, library, slug="mine").collection == library
+    assert importing.import_beir(queries, None, library, slug="mine").collection == library
 
 
 def asked(collection: Collection | None, question: str, document: Document) -> Answer:

@@ -144,7 +144,7 @@ def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
 
 
 def test_an_imported_set_expects_whole_documents(library) -> None:
-    made = importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine", name="Mine")
+    made = importing.import_beir(QUERIES, QRELS, library, slug="mine", name="Mine")
     first, second = made.questions.all()
     assert (first.external_id, first.text, first.origin) == ("q1", "How heavy is it?", "imported")
     assert (first.expected_passages.get().grade, second.expected_passages.get().source) == (2, "hours.md")
@@ -153,13 +153,12 @@ def test_an_imported_set_expects_whole_documents(library) -> None:
 
 
 def test_nothing_is_half_imported(library) -> None:
-    files = {"queries.jsonl": QUERIES, "qrels.tsv": QRELS + b"q2\tgone.md\t1\nq1\tlost.md\t1\n"}
     with pytest.raises(UnreadableTestSet) as caught:
-        importing.import_beir(files, library, slug="mine")
+        importing.import_beir(QUERIES, QRELS + b"q2\tgone.md\t1\nq1\tlost.md\t1\n", library, slug="mine")
     assert "qrels.tsv, line 4: the collection library has no document 'lost.md'" in str(caught.value)
     assert "1 lines more" in str(caught.value)
     assert not EvaluationSet.objects.exists()
     # Judged not relevant, it need not be there.
-    importing.import_beir({**files, "qrels.tsv": QRELS + b"q2\tgone.md\t0\n"}, library, slug="mine")
+    importing.import_beir(QUERIES, QRELS + b"q2\tgone.md\t0\n", library, slug="mine")
     with pytest.raises(EvaluationError, match="named 'mine' already"):
-        importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine")
+        importing.import_beir(QUERIES, QRELS, library, slug="mine")
