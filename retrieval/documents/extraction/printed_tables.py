@@ -23,27 +23,19 @@ from retrieval.documents.extraction.table_rows import (
     find_rows,
     group_rows,
     lay_out,
-    looks_like_drawing,
     table_of,
     text_of,
     trim,
 )
-from retrieval.documents.extraction.writer import is_value
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
 # As multiples of the font's size: from one line of a row to the next, and from one row to the next.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
-# Characters of a line of prose, and of the longest cell; words of a usual cell.
+# Characters of a line of prose.
 _PROSE_LINE = 60
-_LONGEST_CELL = 160
-_MOST_WORDS = 9
 _FULL_SHARE = 0.6
-_CODE = re.compile(
-    r"[{};]\s*$|[=!<>:]=|=>|->|<-|\(\)|\\[a-zA-Z]|::|&&|\|\||[\w)\]]\s=\s|</?\w+>"
-    r"|^\s*(?:#|//|\$\s|>>>|%|def \w+\(|class \w+[:(]|return\b|import \w+$|for \w+ in |(?:if|for|while) \()"
-)
 _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8ff]|@|\bwww\.|https?:|\b\d{4}\s?[A-Z]{2}\b|\bP\.?O\.? Box\b|:$|__$")
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
@@ -140,13 +132,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     cells = [cell for row in written for cell in row if cell]
     if len(written) < 2 or len(body) + grid.header < _FEWEST_ROWS or len(cells) < _FULL_SHARE * width * len(written):
         return False
-    if _is_prose(body) or looks_like_drawing(cells) or _is_contents(body):
-        return False
-    if sum(bool(_CODE.search(" ".join(row))) for row in body) >= 0.2 * len(body):
-        return False
-    if sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
-        return False
-    if sum(_holds_several_numbers(cell) for cell in cells) > 0.03 * len(cells):
+    if _is_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
         # Words in columns are a table only where their names are set off, all of them.
@@ -155,30 +141,6 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     if width == 2:
         return grid.values == [1] and len(written) >= (3 if grid.header else 4)
     return grid.header > 0 or (len(written) >= 4 and len(grid.values) >= 2)
-
-
-def _holds_several_numbers(text: str) -> bool:
-    """Whether a cell holds numbers beside each other, as where columns were not told apart."""
-    parts = text.split()
-    return len(parts) > 1 and all(part.strip("()[]").replace(".", "").replace("-", "").isdigit() for part in parts)
-
-
-def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether cells are long, or go on in the cell below as lines of a column of text do."""
-    cells = [cell for row in rows for cell in row if cell]
-    words = sorted(len(cell.split()) for cell in cells if not is_value(cell))
-    if max(map(len, cells)) > _LONGEST_CELL or (words and words[len(words) // 2] > _MOST_WORDS):
-        return True
-    for column in zip(*rows, strict=True):
-        filled = [cell for cell in column if cell]
-        long = [cell for cell in filled if len(cell) > 25 and not is_value(cell)]
-        goes_on = sum(
-            len(above) > 20 and (below[:1].islower() or above[-1:] in "-,") and above[-1:] not in ".:;"
-            for above, below in pairwise(filled)
-        )
-        if len(long) >= 3 and goes_on >= 0.3 * (len(filled) - 1):
-            return True
-    return False
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:

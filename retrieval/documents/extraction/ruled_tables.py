@@ -18,7 +18,6 @@ from retrieval.documents.extraction.table_rows import (
     group_rows,
     join_cells,
     lay_out,
-    looks_like_drawing,
     table_of,
     text_of,
 )
@@ -68,13 +67,9 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
 
 def _is_table(table: FoundTable) -> bool:
     cells = [text_of(cell) for row in [table.header, *table.rows] for cell in row]
-    # A box with a line of prose on each side is none.
-    is_prose = len(table.rows) == 1 and all(len(text_of(cell).split()) > 5 for cell in table.rows[0])
     return (
         len(table.header) >= 2
         and bool(table.rows)
-        and not is_prose
-        and not looks_like_drawing(cells)
         and sum(map(bool, cells)) >= _FULL_SHARE * len(cells)
         and sum(bool(text_of(cell)) for cell in table.header) >= 2
         and max(map(len, cells)) <= _LONGEST_CELL
@@ -142,7 +137,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
                 break
         else:
             groups.append([rule])
-    return regions + [(part, []) for group in groups for part in _part_by_three(group) if len(part) >= _FEWEST_RULES]
+    return regions + [(part, []) for part in groups if len(part) >= _FEWEST_RULES]
 
 
 def _meet(level: RuledLine, upright: RuledLine) -> bool:
@@ -150,13 +145,6 @@ def _meet(level: RuledLine, upright: RuledLine) -> bool:
         level.start - _NEAR <= upright.at <= level.end + _NEAR
         and upright.start - _NEAR <= level.at <= upright.end + _NEAR
     )
-
-
-def _part_by_three(rules: list[RuledLine]) -> list[list[RuledLine]]:
-    """The rules of several tables below each other, each with one above its header, one below it and one at its end."""
-    parts = [rules[at : at + 3] for at in range(0, len(rules), 3)]
-    is_headed = all(len(part) == 3 and part[2].at - part[1].at > 1.5 * (part[1].at - part[0].at) for part in parts)
-    return parts if is_headed else [rules]
 
 
 def _rows_within(
@@ -198,8 +186,7 @@ def _read_grid(
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
-    bands = [[row for row in rows if _place(row.middle, heights) == at] for at in range(height)]
-    if _are_crossed(rows, upright) or 2 * sum(_holds_rows(band, width) for band in bands) > height:
+    if _are_crossed(rows, upright):
         return None
     merged = _merge_cells(sides, heights, level, upright)
     parts: dict[int, list[Cell]] = {}
@@ -220,11 +207,9 @@ def _read_grid(
     for row_at in range(names, height):
         own = merged[row_at]
         body.append([cells.get(own[at], []) if at == 0 or own[at] != own[at - 1] else [] for at in range(width)])
-    # Double rules leave columns that hold nothing.
-    kept = [at for at in range(width) if any(text_of(row[at]) for row in [header, *body])]
-    filled = [[row[at] for at in kept] for row in body if any(map(text_of, row))]
+    filled = [row for row in body if any(map(text_of, row))]
     lines = [line for row_lines in taken[first:] for line in row_lines]
-    return FoundTable(lines, [header[at] for at in kept], filled) if lines and filled else None
+    return FoundTable(lines, header, filled) if lines and filled else None
 
 
 def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
@@ -241,18 +226,10 @@ def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bo
     return crossed > 0.1 * len(rows)
 
 
-def _cut_row(row: PrintedRow, sides: Sequence[float], own: list[int]) -> list[tuple[int, Cell]]:
-    """The parts of a row of text, each with the number of its cell. A cell that seems merged but holds several pieces,
-    in a column each, is none: shades of every other row make such grids; ``own`` is put right then."""
+def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
+    """The parts of a row of text, each with the number of its cell, of which ``own`` has one a column."""
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
     parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
-    places = [(_place(cell[0][1][0] + 1, sides), _place(cell[-1][1][2] - 1, sides)) for cell in parts]
-    for number in set(own):
-        columns = [place for place in places if own[place[0]] == number]
-        is_within = all(first == last for first, last in columns) and len(set(columns)) == len(columns)
-        if own.count(number) > 1 and len(columns) > 1 and is_within:
-            for column in [at for at, cell in enumerate(own) if cell == number]:
-                own[column] = -1 - len(own) * number - column
     return [(own[_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
@@ -14,15 +14,11 @@ from retrieval.documents.extraction.writer import is_value
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
 # As multiples of the font's size: what parts two cells, two columns and two rows of text; by how much the space between
-# rows is wider than that between the lines of a row; how far an item of a list stands from its number.
+# rows is wider than that between the lines of a row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
 _ROW_SPACE = 0.12
-_MARKER_GAP = 2
-_FEWEST_DOTS = 4
-_LEADERS = " .…·_"
-_MARKER = re.compile(r"[-*+•‣◦▪●·–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]|\[\d{1,3}\]")
 _YEAR = re.compile(r"(?:19|20)\d{2}(?:[/–-]\d{2,4})?")
 _TOTAL = re.compile(r"(?:sub|grand\s)?tota(?:l|als|len|al)\b|sum\b|som\b", re.I)
 
@@ -67,7 +63,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    """Pieces at one height. ``lines`` are those that it is made of, also where nothing but dots stands in them."""
+    """Pieces at one height, and the lines that they are of."""
 
     pieces: list[Piece]
     lines: list[PrintedLine]
@@ -128,7 +124,7 @@ def trim(cell: Cell) -> Cell:
 
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
-    """The rows of a page from top to bottom; a bullet or a number of a list stands with what follows it."""
+    """The rows of a page from top to bottom."""
     groups: list[list[PrintedLine]] = []
     for line in sorted(lines, key=lambda line: line.middle):
         last = groups[-1] if groups else []
@@ -139,44 +135,26 @@ def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
     rows = []
     for group in groups:
         pieces = sorted((piece for line in group for piece in _cut_line(line)), key=lambda piece: piece.left)
-        marker, item = pieces[:2] if len(pieces) > 1 else (None, None)
-        if (
-            marker
-            and item
-            and _MARKER.fullmatch(marker.text)
-            and item.left - marker.right < _MARKER_GAP * item.line.size
-        ):
-            pieces = [Piece([*marker.cell, (" ", marker.cell[-1][1]), *item.cell], item.line), *pieces[2:]]
         if pieces:
             rows.append(PrintedRow(pieces, group))
     return rows
 
 
 def _cut_line(line: PrintedLine) -> list[Piece]:
-    """The pieces of a line, which wide gaps part, without the dots that lead from one to the next."""
+    """The pieces of a line, which wide gaps part."""
     pieces: list[Cell] = [[]]
     for character, box in zip(line.text, line.boxes, strict=True):
         if character == " " and box[2] - box[0] > _GAP * line.size and pieces[-1]:
             pieces.append([])
         pieces[-1].append((character, box))
-    found = []
-    for cell in map(trim, pieces):
-        text = "".join(character for character, _ in cell)
-        length = len(text.rstrip(_LEADERS))
-        is_led = sum(sign != " " for sign in text[length:]) >= _FEWEST_DOTS
-        if cell := cell[:length] if is_led else cell:
-            found.append(Piece(cell, line))
-    return found
+    return [Piece(cell, line) for cell in map(trim, pieces) if cell]
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """The columns between gaps that hardly any piece crosses: of the full rows, or of all where these tell more."""
-    most = max(len(row.pieces) for row in rows)
-    full = [row for row in rows if len(row.pieces) >= max(2, 0.6 * most)]
+    """The columns between gaps that hardly any piece crosses."""
     places = [piece.middle for row in rows for piece in row.pieces]
     # A name over two columns may stand between them.
-    of_all = [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
-    return max(_gaps(full) if full else [], of_all, key=len)
+    return [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
 def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
@@ -211,21 +189,6 @@ def _columns_of(piece: Piece, columns: Columns) -> list[int]:
     return touched or [nearest]
 
 
-def _cut_at_columns(piece: Piece, columns: Columns) -> Iterator[tuple[list[int], Cell]]:
-    """The piece with the columns that it stands in, cut where a word begins at the very edge of one."""
-    touched = _columns_of(piece, columns)
-    rest, place = piece.cell, touched[0]
-    for at in touched[1:]:
-        begin = columns[at][0]
-        for index, (character, box) in enumerate(rest):
-            is_word = index and rest[index - 1][0] == " " and character != " "
-            if is_word and abs(box[0] - begin) < 0.35 * piece.line.size:
-                yield list(range(place, at)), rest[:index]
-                rest, place = rest[index:], at
-                break
-    yield list(range(place, touched[-1] + 1)), rest
-
-
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
@@ -248,8 +211,7 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
         laid: list[list[Cell]] = [[] for _ in columns]
         for row in group:
             for piece in row.pieces:
-                for touched, part in _cut_at_columns(piece, columns):
-                    laid[touched[0]].append(part)
+                laid[_columns_of(piece, columns)[0]].append(piece.cell)
         cells.append([join_cells(parts) for parts in laid])
     texts = [[text_of(cell) for cell in row] for row in cells]
     values = _value_columns(texts)
@@ -303,14 +265,13 @@ def _read_header(grid: Grid) -> Row:
     for at, row in enumerate(rows):
         for piece in row.pieces:
             if at < len(rows) - 1 and len(row.pieces) < len(grid.columns):
-                found: Sequence[tuple[Sequence[int], Cell]] = [(_span(piece, row, grid.columns), piece.cell)]
+                over = _span(piece, row, grid.columns)
             elif len(row.pieces) == len(grid.columns):
-                found = [([row.pieces.index(piece)], piece.cell)]
+                over = [row.pieces.index(piece)]
             else:
-                found = list(_cut_at_columns(piece, grid.columns))
-            for over, part in found:
-                for column in over:
-                    parts[column].append(part)
+                over = _columns_of(piece, grid.columns)
+            for column in over:
+                parts[column].append(piece.cell)
     return [join_cells(cells) for cells in parts]
 
 
@@ -380,10 +341,3 @@ def _read_body(grid: Grid) -> list[Row]:
 def table_of(grid: Grid) -> FoundTable:
     lines = [line for group in grid.groups for row in group for line in row.lines]
     return FoundTable(lines, _read_header(grid), _read_body(grid))
-
-
-def looks_like_drawing(cells: Sequence[str]) -> bool:
-    """Whether these are snippets of words, as of the lettering of a drawing."""
-    words = list({cell for cell in cells if cell and not is_value(cell)})
-    short = [word for word in words if len(word.replace(" ", "")) < 3]
-    return len(words) >= 5 and len(short) > 0.4 * len(words)
