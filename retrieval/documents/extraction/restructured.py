@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from retrieval.documents.extraction.writer import write_markdown_table
+
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
 _SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
 _DIRECTIVE = re.compile(r"\.\. ++(?:\|[^|]{1,80}+\| ++)?([\w+.-]++(?::[\w+.-]++)?)::(?: ++(.*+))?+")
@@ -39,7 +41,11 @@ _NOTES = frozenset(
 )
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
 # Their argument is a title, not a signature; that of the last ones says nothing to a reader.
-_TITLES = frozenset("rubric topic admonition sidebar tab-item tab group-tab dropdown".split())  # noqa: SIM905
+_TITLES = frozenset(
+    """
+    rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table
+    """.split()  # noqa: SIM905
+)
 _WITHOUT_ARGUMENT = frozenset("figure only container rst-class cssclass tab-set".split())  # noqa: SIM905
 
 # Deeper than any document, and before Python's own limit.
@@ -52,7 +58,6 @@ _LINK = re.compile(r"`([^`<]{1,300}?)\s*<([^<>`\s]{1,500})>`__?")
 _REFERENCE = re.compile(r"(?<![`\w:])`([^`]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{0,80}\w)__?(?![\w`])(?=[\s.,;:)!?]|$)")
 _INTERPRETED = re.compile(r"(?<![`\w:])`([^`\n]{1,200})`(?![`_\w])")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,80})\|_{0,2}")
-_JOINED = re.compile(r"(?<!`)`([^`\n]{1,200})``([^`\n]{1,200})``([^`\n]{1,200})`(?!`)")
 _PROSE_ROLES = frozenset(
     """
     doc ref term abbr sup sub guilabel menuselection rfc pep emphasis strong title numref
@@ -119,12 +124,9 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
             at = end
         elif table := _read_table(lines, at):
             rows, at = table
-            written += ["", *_pipes(rows), ""]
+            written += ["", _write_table(rows), ""]
         elif item := _ITEM.match(line):
             at = _write_item(lines, at, item, written, styles, depth)
-        elif line.startswith("| "):
-            written.append(_inline(line[2:]) + "  ")
-            at += 1
         elif field := _FIELD.fullmatch(line):
             end = _find_end(lines, at + 1)
             body = " ".join([field[2] or "", *filter(None, map(str.strip, lines[at + 1 : end]))]).strip()
@@ -161,9 +163,6 @@ def _write_paragraph(
     if is_code:
         last = paragraph[-1].removesuffix("::")
         paragraph[-1] = f"{last}:" if last and not last.endswith((" ", "\t")) else last.rstrip()
-    if ADORNMENT.fullmatch(paragraph[0]) and len(paragraph) == 1:
-        written += ["", "---", ""] if len(paragraph[0]) >= 4 else []
-        return end
     written += _inline("\n".join(paragraph)).split("\n")
     if is_code and below > end:
         written += ["", *_fence("", lines[end:below]), ""]
@@ -207,18 +206,11 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     options = 0
     while options < len(body) and _OPTION.match(body[options]):
         options += 1
-    title = next((option.partition(": ")[2] for option in body[:options] if option.startswith(":caption: ")), "")
     body = body[options:]
-    if name in _HIDDEN or line.startswith(".. |"):
+    if name in _HIDDEN:
         return []
     if name in _CODE:
         return _fence(argument if re.fullmatch(r"[\w+-]{1,30}", argument) else "", body)
-    if name in ("csv-table", "list-table", "table"):
-        caption = [f"**{_inline(argument)}**", ""] if argument else []
-        if name == "csv-table":
-            return [*caption, *_fence("", body)]
-        rows = _list_rows(body) if name == "list-table" else []
-        return [*caption, *(_pipes(rows) if rows else _write(body, styles, depth + 1))]
     lead: list[str] = []
     if name in _VERSIONS:
         version, _, rest = argument.partition(" ")
@@ -229,33 +221,9 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     elif argument and name in _TITLES:
         lead = [f"**{_inline(argument)}**", ""]
     elif argument and name not in _WITHOUT_ARGUMENT:
-        # The signature of a function, a setting, an option: more of them stand below it.
-        signatures = [argument]
-        while body and body[0] and _is_signature(body[0]) and len(body) > 1:
-            signatures.append(body[0])
-            body = body[1:]
-        lead = [f"**`{signature}`**" for signature in signatures] + [""]
-    elif title:
-        lead = [f"**{_inline(title)}**", ""]
+        # The signature of a function, a setting, an option.
+        lead = [f"**`{argument}`**", ""]
     return [*lead, *(_write(body, styles, depth + 1) if depth < _DEEPEST else body)]
-
-
-def _is_signature(line: str) -> bool:
-    return bool(re.match(r"[\w.]{1,80}+\(", line)) and (line.endswith(")") or ") -> " in line)
-
-
-def _list_rows(body: Sequence[str]) -> list[list[str]]:
-    """The cells of a list-table: `* - a`, and `  - b` below it."""
-    rows: list[list[str]] = []
-    for line in body:
-        stripped = line.strip()
-        if stripped.startswith("* -"):
-            rows.append([stripped[3:].strip()])
-        elif rows and stripped.startswith("-") and line.startswith("  "):
-            rows[-1].append(stripped[1:].strip())
-        elif rows and stripped:
-            rows[-1][-1] = f"{rows[-1][-1]} {stripped}".strip()
-    return rows
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
@@ -311,22 +279,15 @@ def _cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
     return [row for row in rows if row]
 
 
-def _pipes(rows: Sequence[Sequence[str]]) -> list[str]:
-    if not rows:
-        return []
-    width = max(map(len, rows))
-    written = [[_inline(cell).replace("|", "\\|") for cell in row] + [""] * (width - len(row)) for row in rows]
-    return [f"| {' | '.join(written[0])} |", "|" + "---|" * width, *(f"| {' | '.join(row)} |" for row in written[1:])]
+def _write_table(rows: Sequence[Sequence[str]]) -> str:
+    return write_markdown_table([[_inline(cell).replace("|", "\\|") for cell in row] for row in rows])
 
 
 def _fence(language: str, lines: Sequence[str]) -> list[str]:
     body = _dedented(lines)
     if not body:
         return []
-    fence = "```"
-    while any(fence in line for line in body):
-        fence += "`"
-    return [fence + language, *body, fence]
+    return [f"```{language}", *body, "```"]
 
 
 def _find_end(lines: Sequence[str], at: int) -> int:
@@ -357,7 +318,7 @@ def _inline(text: str) -> str:
     for literal in _LITERAL.finditer(text):
         parts += [_outside_literals(text[last : literal.start()]), _as_code(literal[1])]
         last = literal.end()
-    return _JOINED.sub(r"`\1\2\3`", "".join([*parts, _outside_literals(text[last:])]))
+    return "".join([*parts, _outside_literals(text[last:])])
 
 
 def _outside_literals(text: str) -> str:

@@ -125,7 +125,7 @@ def test_restructuredtext_is_read_as_markdown() -> None:
     assert blocks(extracted) == [
         "```\nNot a heading\n=============\n```",
         "```python\nx = 1\n\ny = 2\n```",
-        "| A | B |\n|---|---|\n| 1 | 2 |",
+        "| A | B |\n| --- | --- |\n| 1 | 2 |",
     ]
 
 
