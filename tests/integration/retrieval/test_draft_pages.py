@@ -471,13 +471,6 @@ def test_the_api_deletes_no_locked_document(api: APIClient, locked: Collection) 
     assert Document.objects.filter(pk=document.pk).exists()
 
 
-def test_the_api_uploads_nothing_past_a_draft(api: APIClient, locked: Collection) -> None:
-    sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": locked.slug}
-    response = api.post("/api/v1/documents/", sent, format="multipart")
-    assert response.status_code == 400
-    assert response.json()["rejected"] == [{"file": "new.md", "error": reason_not_to_change(locked)}]
-
-
 def test_programs_are_told_of_collections_in_service_alone(api: APIClient, draft: Draft) -> None:
     listed = api.get("/api/v1/collections/").json()
     assert [one["slug"] for one in listed.get("results", listed)] == ["library"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,6 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
-from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
 from retrieval.documents import file_loading, ingestion, submission
@@ -25,8 +23,6 @@ from retrieval.documents.file_loading import ingest_paths
 from retrieval.exceptions import DiskFull, DocumentRejected, EmbeddingFailed, LeaseLost
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import reweigh
-from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -219,13 +215,6 @@ def test_an_embedder_that_is_away_is_tried_again_later(
     assert document.error.startswith("Failed 5 times")
 
 
-def test_only_one_worker_gets_a_document(collection: Collection) -> None:
-    document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    assert ingestion._lease(document.pk) is not None
-    assert ingestion._lease(document.pk) is None
-    assert ingestion.ingest(document.pk) is None
-
-
 def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> None:
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
     dead = ingestion._lease(document.pk)
@@ -237,58 +226,6 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
     with pytest.raises(LeaseLost):
         ingestion._process(dead, submission.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
-
-
-def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[int] = []
-    monkeypatch.setattr(jobs, "send", lambda _task, pk: sent.append(pk))
-    documents = [
-        submission.submit(collection, f"{name}.txt", name.encode()).document.pk
-        for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
-    ]
-    now = timezone.now()
-    old = now - timedelta(minutes=2)
-    Document.objects.filter(pk=documents[1]).update(created_at=old)
-    Document.objects.filter(pk=documents[2]).update(status="processing", lease=uuid.uuid4(), heartbeat_at=old)
-    Document.objects.filter(pk=documents[3]).update(status="processing", lease=uuid.uuid4(), heartbeat_at=now)
-    Document.objects.filter(pk=documents[4]).update(retry_at=old)
-    Document.objects.filter(pk=documents[5]).update(retry_at=now + timedelta(minutes=5))
-    assert sweep(Document) == 3
-    assert sorted(sent) == [documents[1], documents[2], documents[4]]
-    sent.clear()
-    assert sweep(Document) == 0
-    assert sent == []
-
-
-def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "send", lambda _task, _pk: None)
-    document = submission.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
-    for _death in range(Document.MOST_ATTEMPTS):
-        document.refresh_from_db()
-        assert document.status == Document.Status.PENDING
-        assert ingestion._lease(document.pk) is not None
-        Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-        sweep(Document)
-    document.refresh_from_db()
-    assert document.status == Document.Status.FAILED
-    assert "interrupted 5 times" in document.error
-
-
-def test_a_broker_that_is_away_loses_no_document(
-    collection: Collection,
-    monkeypatch: pytest.MonkeyPatch,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
-) -> None:
-    from kombu.exceptions import OperationalError
-
-    def refuse(_task: str, _pk: int) -> None:
-        raise OperationalError("no broker")
-
-    monkeypatch.setattr(jobs, "send", refuse)
-    with django_capture_on_commit_callbacks(execute=True):
-        document = submission.submit(collection, "guide.md", GUIDE.encode()).document
-    document.refresh_from_db()
-    assert document.status == Document.Status.PENDING
 
 
 def test_a_file_too_large_is_refused_before_it_is_stored(collection: Collection) -> None:

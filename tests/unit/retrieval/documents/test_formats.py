@@ -68,12 +68,6 @@ def test_no_two_formats_share_an_extension_or_a_media_type() -> None:
     assert len(media_types) == len(set(media_types))
 
 
-def test_every_extractor_exists() -> None:
-    for known in formats.read_formats():
-        module, _, function = known.extractor.partition(":")
-        assert callable(getattr(importlib.import_module(module), function))
-
-
 def test_the_page_on_formats_lists_what_is_registered() -> None:
     page = formats_table.PAGE.read_text()
     assert formats_table.written(page) == page, "run `python -m tests.support.formats_table`"
