@@ -11,8 +11,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -338,16 +337,6 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 def register(*formats: Format) -> None:
     """Add formats. They are asked in their order, and before all that were registered earlier."""
     _formats[:0] = formats
-
-
-@contextmanager
-def restoring_registry() -> Iterator[None]:
-    """What is registered in this context is forgotten after it."""
-    before = list(_formats)
-    try:
-        yield
-    finally:
-        _formats[:] = before
 
 
 def read_formats() -> list[Format]:

@@ -35,10 +35,6 @@ _BLOCKS = frozenset(
     ol p section summary ul
     """.split()  # noqa: SIM905
 )
-_MOST_IN_TAG = 20_000
-_TAG = re.compile("<[A-Za-z]")
-_QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
-_NAME = re.compile(r"[^\s/=]+")
 _HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
 _FENCE_LINE = re.compile(r"^`{3,}", re.M)
 _NON_SPACE = re.compile(r"\S")
@@ -67,21 +63,8 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     )
 
 
-def _check_tags(source: str, filename: str) -> None:
-    """Raises: DocumentRejected for a tag with more attributes than any page has: the parser compares each with each."""
-    for piece in source.split(">"):
-        if len(piece) > _MOST_IN_TAG and (opened := _TAG.search(piece)):
-            outside = _QUOTED.sub("", piece[opened.end() :])
-            if len(outside) > _MOST_IN_TAG and len(_NAME.findall(outside)) > _MOST_IN_TAG:
-                raise DocumentRejected(
-                    f"{filename} has a tag with more than {_MOST_IN_TAG:,} attributes: "
-                    "save it again in its program and upload that."
-                )
-
-
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """The root of the page, or None. Raises: DocumentRejected for what takes the parser too long, or loses words."""
-    _check_tags(source, filename)
+    """The root of the page, or None. Raises: DocumentRejected where the parser would lose words."""
     # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)

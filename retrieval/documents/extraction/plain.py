@@ -89,12 +89,8 @@ def find_title(sections: list[Section]) -> str:
 
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
-_LEGAL = re.compile(
-    r"(?:Artikel|Article|Hoofdstuk|Chapter|Section|Paragraaf|Bijlage|Appendix)\s+[\dA-Z][\w.]{0,6}(?:[ .:–-].{0,80})?"
-)
 _SMALL = re.compile("[a-z]")
 _CAPITALS = re.compile("[A-Z]{3}")
-_RANKS = {"hoofdstuk": 1, "chapter": 1, "bijlage": 1, "appendix": 1}
 
 
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -144,8 +140,8 @@ def find_headings(text: str) -> list[Section]:
     """Lines that stand as headings in text without markup; empty unless the evidence agrees with itself.
 
     A heading stands alone between blank lines. Numbered ones must count up from 1 without a gap at the outermost level,
-    words such as "Article 4" and capitals must occur at least twice, two blank lines before a single line at least
-    three times. One kind is taken, the first that holds.
+    capitals must occur at least twice, two blank lines before a single line at least three times. One kind is taken,
+    the first that holds.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]
@@ -157,7 +153,7 @@ def find_headings(text: str) -> list[Section]:
         and (at + 1 == len(lines) or not lines[at + 1])
         and line[-1] not in ".,;"
     ]
-    return _find_numbered(alone) or _find_legal(alone) or _find_capitals(alone) or _find_spaced(text, alone)
+    return _find_numbered(alone) or _find_capitals(alone) or _find_spaced(text, alone)
 
 
 def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
@@ -166,13 +162,6 @@ def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
         return []
     return [Section(start, match[1].count(".") + 1, plain_title(match[0])) for start, match in found]
-
-
-def _find_legal(alone: list[tuple[int, str]]) -> list[Section]:
-    found = [(start, line) for start, line in alone if _LEGAL.fullmatch(line)]
-    if len(found) < 2:
-        return []
-    return [Section(start, _RANKS.get(line.split()[0].lower(), 2), plain_title(line)) for start, line in found]
 
 
 def _find_capitals(alone: list[tuple[int, str]]) -> list[Section]:

@@ -22,10 +22,10 @@ TOY_BYTES = b"TOY1wIND UP *here*"
 
 
 @pytest.fixture
-def _toy_format() -> Iterator[None]:
-    with formats.restoring_registry():
-        importlib.import_module(TOY)
-        yield
+def _toy_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(formats, "_formats", [*formats._formats])
+    importlib.import_module(TOY)
+    yield
     del sys.modules[TOY]
 
 
