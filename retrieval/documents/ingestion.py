@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
@@ -114,20 +114,17 @@ def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: 
             data,
             extracted.unread_pages,
             is_picture=extracted.media_type != PDF,
-            told=_tell_progress(document),
+            told=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
             seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
         )
     except TurnOver as error:
         raise TurnPostponed(str(error)) from error
 
 
-def _tell_progress(document: Document) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        percent = RECOGNITION_PERCENT * done // total
-        if not document.write(progress_percent=percent, heartbeat_at=Now()):
-            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
-
-    return tell
+def _keep_progress(document: Document, percent: int) -> None:
+    """Raises: LeaseLost."""
+    if not document.write(progress_percent=percent, heartbeat_at=Now()):
+        raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
 
 logger = logging.getLogger(__name__)
@@ -144,8 +141,8 @@ QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-class Progress(Protocol):
-    def __call__(self, done: int, total: int) -> None: ...
+# Hears how many passages are embedded, and of how many.
+Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
@@ -176,14 +173,13 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         if is_node_lost(error):
             logger.error("Document %s (%s) waits for a node of the database: %s", document.pk, document.source, error)
             document.hand_back("Will be tried again when all of the database answers.", SITE_AWAITED)
-            document.refresh_from_db()
-            return document
-        logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
-        reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
-        if document.is_last_attempt:
-            document.end(Document.FAILED, f"Failed {document.attempts} times, last with: {reason}")
         else:
-            document.postpone(f"Will be tried again. {reason}")
+            logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
+            reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
+            if document.is_last_attempt:
+                document.end(Document.FAILED, f"Failed {document.attempts} times, last with: {reason}")
+            else:
+                document.postpone(f"Will be tried again. {reason}")
     document.refresh_from_db()
     if document.is_slow and document.error != submission.WAITING and (waiting := submission.next_waiting()) is not None:
         enqueue(Document, [waiting])
@@ -345,7 +341,5 @@ def _embed(document: Document, texts: list[str], progress: Progress | None) -> l
         vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(vectors), len(texts))
-        percent = max(document.progress_percent, 99 * len(vectors) // len(texts))
-        if not document.write(progress_percent=percent, heartbeat_at=Now()):
-            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
+        _keep_progress(document, max(document.progress_percent, 99 * len(vectors) // len(texts)))
     return vectors

@@ -94,10 +94,10 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            _template.send(message, [data, result_end, status_end])
-            theirs.close()
             # Leaving this block closes our ends: whatever still runs is then killed.
             try:
+                _template.send(message, [data, result_end, status_end])
+                theirs.close()
                 frame, ended = _collect(result, status, limits, still_wanted)
             except SandboxUnavailable:
                 # The template was killed, or the machine is out of processes: no fault of this file's.

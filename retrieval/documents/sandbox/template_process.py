@@ -48,14 +48,12 @@ class TemplateProcess:
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
         """Raises: SandboxUnavailable."""
         with self._lock:
-            for _attempt in range(2):
-                try:
-                    socket.send_fds(self._start(), [message], descriptors)
-                    return
-                except OSError as error:
-                    self.state.failure = str(error)
-                    self._end()
-            raise SandboxUnavailable(f"The process that reads files could not be started: {self.state.failure}")
+            try:
+                socket.send_fds(self._start(), [message], descriptors)
+            except OSError as error:
+                self.state.failure = str(error)
+                self._end()
+                raise SandboxUnavailable(f"The process that reads files could not be started: {error}") from error
 
     def _start(self) -> socket.socket:
         if self._control is not None and self._process is not None and self._process.poll() is None:
