@@ -21,7 +21,6 @@ SENTENCES = {
     "pdf_many_pages": "has more than 500 pages",
     "docx_zip_bomb": "unpacks to far more than a document holds",
     "zip_huge_directory": "is an archive of more than 20,000 files: save it again in its program",
-    "html_attributes": "took longer than 1.5 s to be read",
     "html_deep": "is nested more deeply than HTML can be read",
     "csv_columns": "holds more than 2,000,000 characters of text",
 }
