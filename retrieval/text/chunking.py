@@ -167,7 +167,7 @@ def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, use
     return best
 
 
-CHUNKER_VERSION = "4"
+CHUNKER_VERSION = "5"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
@@ -352,7 +352,11 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
             last.path, last.leads = group.path, group.leads
             last.units += group.units
             last.cost += group.cost
-        elif joins_small and (shared := _find_shared_path(last, group, limits)) is not None:
+        elif (
+            joins_small
+            and (last.leads or not group.leads)
+            and (shared := _find_shared_path(last, group, limits)) is not None
+        ):
             last.path = shared
             last.leads = False
             last.units += group.units

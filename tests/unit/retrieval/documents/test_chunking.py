@@ -222,6 +222,16 @@ def test_small_siblings_are_joined_under_their_parent_and_large_ones_not() -> No
     assert chunk(large, count_words, 200)[0].text.startswith("# Top\n\n## A")
 
 
+def test_a_heading_without_a_text_goes_with_what_follows() -> None:
+    """At the end of the passage before, it would take away that passage's own headings."""
+    source = (
+        f"# Leader\n\n## Term\n\nOne year.\n\n## Vote\n\nBy all.\n\n# Committee\n\n## Powers\n\n{SENTENCES[:200]}\n"
+    )
+    first, second = chunk(markdown(source), count_words, 200)
+    assert (first.heading_path, first.text[-7:]) == (("Leader",), "By all.")
+    assert (second.heading_path, second.text[:11]) == (("Committee", "Powers"), "# Committee")
+
+
 def test_top_level_sections_are_not_joined() -> None:
     source = "".join(f"# H{n}\n\n{SENTENCES[:200]}\n\n" for n in range(3))
     assert [passage.heading_path for passage in chunk(markdown(source), count_words, 256)] == [
