@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 from tests.support.house import (
     importers_of,
     imports_both_ways,
@@ -14,6 +17,11 @@ from tests.support.house import (
 TOPIC_LINES = 100
 
 
+@cache
+def importers() -> dict[Path, set[Path]]:
+    return importers_of(read_modules())
+
+
 def test_no_path_is_deeper_than_app_room_part_module() -> None:
     assert [path for path in read_modules() if len(path.parts) > 4] == []
 
@@ -23,11 +31,11 @@ def test_no_two_modules_of_an_app_have_the_same_name() -> None:
 
 
 def test_no_two_rooms_of_an_app_import_each_other() -> None:
-    assert imports_both_ways(importers_of(read_modules())) == []
+    assert imports_both_ways(importers()) == []
 
 
 def test_what_one_module_alone_imports_is_a_topic_or_a_part_of_that_module() -> None:
     texts = read_modules()
-    found = modules_of_one_neighbour(importers_of(texts))
+    found = modules_of_one_neighbour(importers())
     thin = {str(path): str(importer) for path, importer in found.items() if texts[path].count("\n") < TOPIC_LINES}
     assert not thin, "put each of these into the module that imports it"
