@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import LOOSE_WORDS, Word, tokenize
+from retrieval.tables.lexicon import LOOSE_WORDS, Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link_partly
 from retrieval.tables.results import Operation
 
 # Of the columns that a word may mean, no more than these are shown.
 _MOST_MEANT = 3
+_SHORTEST_BEGINNING = 4
 
 
 def read_rows(question: str, table: KnownTable) -> TableReading | None:
@@ -51,7 +52,7 @@ def _runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 def _columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
     """The columns whose names hold most of the words, where there are no more than so many."""
-    held = {at: len(set(run).intersection(table.words_of_column(at))) for at in range(len(table.columns))}
+    held = {at: sum(_names(word, table, at) for word in set(run)) for at in range(len(table.columns))}
     best = max(held.values(), default=0)
     found = [at for at, count in held.items() if count == best]
     return found if best and len(found) <= most else []
@@ -62,6 +63,12 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
     if at + 1 == len(spans) or not words[at + 1]:
         return []
     return list(spans[at + 1].columns) or _columns(next(_runs(words[at + 1 :])), table, 1)
+
+
+def _names(word: str, table: KnownTable, column: int) -> bool:
+    """Whether it is a word of the column's name, or its beginning: "sugar" of ``sugarpercent``."""
+    begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
+    return begins or word in table.words_of_column(column)
 
 
 def _named(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:

@@ -121,6 +121,13 @@ def test_rows_are_chosen_by_what_a_question_names(question: str, table: KnownTab
     assert rows(question, table) == chosen
 
 
+def test_a_column_that_begins_with_a_word_is_shown() -> None:
+    sweets = known_table("name,pricepercent,sugarpercent\nNerds,.3,.8\nSkittles,.2,.9\nRunts,.2,.8\n", "sweets.csv")
+    reading = read_rows("Which has more sugar, Skittles or Nerds?", sweets)
+    assert reading is not None
+    assert reading.shown == (2,)
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [
