@@ -133,7 +133,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         (None, {"fields": ["question", "state", "answer_text", "near_places", "offered", "error", "notice"]}),
         (_("Correct it"), {"fields": ["trace_link", "documents"]}),
         (
-            _("How it came about"),
+            _("Origin"),
             {"fields": ["conversation", "generator", "created_at", "completed_at"]},
         ),
     ]
@@ -165,7 +165,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     def answer_text(self, answer: Answer) -> SafeString:
         return format_html('<div class="ragsite-text">{}</div>', answer.text)
 
-    @admin.display(description=_("near places"))
+    @admin.display(description=_("close passages"))
     def near_places(self, answer: Answer) -> SafeString | str:
         rows = ((near.href, near.title, near.where, near.quote) for near in near_cards(answer.near))
         html = '<p><a href="{}">{}</a> {}</p><div class="ragsite-text">{}</div>'
@@ -224,7 +224,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
         if name in (settings.OPENAI_MODEL, EXTRACTIVE):
-            raise forms.ValidationError(_t("The site's settings have this name already."))
+            raise forms.ValidationError(_t("The site's settings already use this name."))
         return name
 
     def clean_base_url(self) -> str:

@@ -81,6 +81,6 @@ def objections_to(subject: Publishable) -> tuple[Objection, ...]:
                 objections += gate.objections_to(subject)
         except Exception as error:
             logger.exception("A gate could not be asked about %s.", subject)
-            told = _t("A gate could not be asked: %(error)s.") % {"error": f"{type(error).__name__}: {error}"}
+            told = _t("A gate could not be checked: %(error)s.") % {"error": f"{type(error).__name__}: {error}"}
             objections.append(Objection(told))
     return tuple(objections)

@@ -161,7 +161,7 @@ class ProfileSettings:
         8,
         CANDIDATES,
         _("Passages returned"),
-        _("At most as many as the depth."),
+        _("It cannot be more than the depth."),
         bounds=(1, LARGEST_DEPTH),
     )
     depth: int = setting(
@@ -193,7 +193,11 @@ class ProfileSettings:
         as_published=NO_RERANKER,
     )
     rerank_depth: int = setting(
-        50, RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
+        50,
+        RERANK,
+        _("Candidates reranked"),
+        _("How many passages at the top of the fused list are reranked."),
+        bounds=(1, LARGEST_DEPTH),
     )
     rerank_weight: float | None = setting(
         0.5,
@@ -204,7 +208,11 @@ class ProfileSettings:
         when_empty=_("decides alone"),
     )
     rerank_timeout_seconds: float = setting(
-        2.0, RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
+        2.0,
+        RERANK,
+        _("Seconds a reranker may take"),
+        _("If it takes longer, the order of the fusion is kept."),
+        bounds=(0.01, 60),
     )
     context_budget_tokens: int = setting(
         4000,

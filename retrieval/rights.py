@@ -87,7 +87,7 @@ def why_document(user: Any, document: Document) -> Reason:
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark
     if document.status != Document.Status.READY and not document.chunk_count:
-        remark = _("Nothing of it can be found yet: it is %s.") % document.get_status_display()
+        remark = _("Searches do not find it yet: it is %s.") % document.get_status_display()
     key = settings.DOCUMENT_GROUPS_KEY
     if not found.is_seen or is_superuser(user) or key not in document.metadata:
         return Reason(is_seen, found.rule, remark)
@@ -105,7 +105,7 @@ def why_document(user: Any, document: Document) -> Reason:
             _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection
         )
     elif not names:
-        rule = _("Its metadata have “%(value)s” under %(key)s, which is not the name of a group, so it is hidden.") % {
+        rule = _("It is hidden, because “%(value)s” under %(key)s in its metadata is not the name of a group.") % {
             "value": named,
             "key": key,
         }

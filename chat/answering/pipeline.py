@@ -292,7 +292,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     # A failed vector retriever is announced as such.
     if draft.sources and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
-            _("The embedding model did not answer: what the passages say was judged by their words alone.")
+            _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")

@@ -189,7 +189,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
     fieldsets = [
         (None, {"fields": ["standing", "question", "wordings", "kind", "text", "passages"]}),
         (
-            _("Who vouches for it"),
+            _("Approval"),
             {"fields": ["state", "collection", "owner", "expires_on", "approved_by", "approved_at"]},
         ),
     ]

@@ -174,9 +174,9 @@ STAGES = {
     "rerank": gettext_lazy("rerank"),
     "load": gettext_lazy("load passages"),
     "search": gettext_lazy("search"),
-    "context": gettext_lazy("put the context together"),
+    "context": gettext_lazy("assemble the context"),
     "wait": gettext_lazy("wait for the first word"),
-    "decide": gettext_lazy("decide that nothing answers"),
+    "decide": gettext_lazy("decide that no document answers"),
     "write": gettext_lazy("write"),
     "check": gettext_lazy("check the sentences"),
     "answer": gettext_lazy("answer"),
@@ -184,8 +184,8 @@ STAGES = {
 }
 
 REASONS = {
-    "number": gettext_lazy("a number of it is not in the source"),
-    "name": gettext_lazy("a name of it is not in the source"),
+    "number": gettext_lazy("a number in it is not in the source"),
+    "name": gettext_lazy("a name in it is not in the source"),
     "negation": gettext_lazy("one of them negates what the other says"),
     "words": gettext_lazy("its words are not in the source"),
     "uncited": gettext_lazy("it names no source"),

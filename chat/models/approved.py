@@ -53,7 +53,7 @@ class ApprovedAnswer(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("owner"),
-        help_text=_("Is told when it has to be looked at."),
+        help_text=_("Gets a mail when this answer has to be reviewed."),
     )
     expires_on = models.DateField(
         _("valid until"), null=True, blank=True, help_text=_("The last day on which it is shown. Empty: no end.")

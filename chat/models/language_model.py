@@ -30,7 +30,7 @@ class LanguageModel(models.Model):
         help_text=_("Shown to readers and used in the API. Letters, digits, dots and hyphens."),
     )
     base_url = models.CharField(_("address"), max_length=1000)
-    model = models.CharField(_("model"), max_length=200, help_text=_("As its server calls it."))
+    model = models.CharField(_("model"), max_length=200, help_text=_("The name that its server uses for it."))
     secret = models.TextField(blank=True, editable=False)
     context_tokens = models.PositiveIntegerField(
         _("context tokens"),
@@ -39,13 +39,13 @@ class LanguageModel(models.Model):
         help_text=_("The largest number of tokens of a prompt and its answer together."),
     )
     price_prompt = models.FloatField(
-        _("price of what it reads"),
+        _("price of tokens read"),
         default=0,
         validators=[MinValueValidator(0)],
         help_text=_("Per million tokens. All prices must have the same currency; budgets use them."),
     )
     price_completion = models.FloatField(
-        _("price of what it writes"), default=0, validators=[MinValueValidator(0)], help_text=_("Of a million tokens.")
+        _("price of tokens written"), default=0, validators=[MinValueValidator(0)], help_text=_("Per million tokens.")
     )
     groups = models.ManyToManyField(
         Group,

@@ -223,6 +223,6 @@ def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
         "unencoded": _("Documents that were added just now are found by their words alone for a while."),
     }
     said = [
-        sentences.get(retriever) or _("A part of the search did not answer: %s.") % retriever for retriever in degraded
+        sentences.get(retriever) or _("Part of the search did not answer: %s.") % retriever for retriever in degraded
     ]
     return tuple([*said, notice] if notice else said)

@@ -155,7 +155,7 @@ def _row(summary: Report, metric: str) -> dict[str, str]:
     interval = _t("too few visitors")
     if found is not None:
         bounds = {"low": points(found.low), "high": points(found.high)}
-        interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all alike so far")
+        interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all the same so far")
     return {
         "label": str(Experiment.Metric(metric).label),
         "difference": points(found.difference) if found is not None else "–",

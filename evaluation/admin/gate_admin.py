@@ -41,7 +41,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         super().save_model(request, obj, form, change)
         if obj.required_for_documents and "required_for_documents" in form.changed_data:
             message = (
-                _t("From now on, the documents of %s can be changed in drafts only.") % obj.evaluation_set.collection
+                _t("From now on, the documents of %s can only be changed in drafts.") % obj.evaluation_set.collection
             )
             self.message_user(request, message, messages.WARNING)
 

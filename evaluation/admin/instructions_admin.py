@@ -91,7 +91,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def save_model(self, request: HttpRequest, obj: CollectionInstructions, form: Any, change: bool) -> None:
         obj.created_by_id = request.user.pk
         super().save_model(request, obj, form, change)
-        messages.info(request, _t("%s is not in force before you activate it.") % obj)
+        messages.info(request, _t("%s takes effect when you activate it.") % obj)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         return HttpResponseRedirect(self._address(obj))
@@ -118,17 +118,17 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def activate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         version = self._version(request, pk)
         if gates.request_instructions(version, request.user):
-            told = _t("%s is being measured, and put in force unless its answers are worse.") % version
+            told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
             messages.success(request, told)
         else:
-            messages.warning(request, _t("%s is in force. Nothing measured it.") % version)
+            messages.warning(request, _t("%s is in force. It was not measured.") % version)
         return HttpResponseRedirect(self._address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Takes the version out of force at once, unmeasured, or back while it is being measured."""
         version = self._version(request, pk)
         if version.is_active:
-            told = _t("%s is not in force any more: models follow no instructions. Nothing measured the change.")
+            told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])

@@ -121,7 +121,7 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     fieldsets = [
         (None, {"fields": ["answer", "judge", "judge_name", "state", "error"]}),
         (
-            _("How it came about"),
+            _("Origin"),
             {
                 "fields": [
                     "attempts", "retry_at", "prompt_tokens", "completion_tokens", "created_at", "finished_at",
@@ -191,11 +191,13 @@ def judge_in_force() -> str:
         "spent": whole(tokens_spent()),
     }
     if budget:
-        return _t("%(judge)s judges %(share)s of the answers; today %(spent)s of %(budget)s tokens are spent.") % {
+        return _t(
+            "%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today."
+        ) % {
             **values,
             "budget": whole(budget),
         }
-    return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % values
+    return _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s tokens today.") % values
 
 
 class JudgementInline(ReadOnlyInline):

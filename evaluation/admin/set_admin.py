@@ -103,7 +103,7 @@ class RunsOfSets(PageAdmin, WholeCollectionAdmin):
         except EvaluationError as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect("admin:evaluation_evaluationset_change", set_id)
-        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
+        self.message_user(request, _t("Run #%d is requested.") % run.pk, messages.SUCCESS)
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
 
 
@@ -124,7 +124,7 @@ class ImportForm(forms.Form):
         label=QUERIES,
         validators=[check_size],
         help_text=_(
-            'A query may hold an expected "answer", lists of what an answer "must" and "must_not" hold and its '
+            'A query may have an expected "answer", lists of words that an answer "must" and "must_not" contain, '
             '"max_chars", or "expects_refusal": true.'
         ),
     )
@@ -132,7 +132,7 @@ class ImportForm(forms.Form):
         label=JUDGEMENTS,
         required=False,
         validators=[check_size],
-        help_text=_("Not needed where the queries say what is expected."),
+        help_text=_("Not needed if the queries say what is expected."),
     )
 
     def __init__(self, collections: QuerySet[Collection], *args: Any) -> None:
@@ -247,14 +247,14 @@ class EvaluationSetAdmin(RunsOfSets):
             return redirect("admin:chat_answer_change", answer.pk)
         question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
         message = (
-            _t("A draft: say below what it should have found, or what a right answer says.")
+            _t("A draft: choose below the passages that it should have found, or write a right answer.")
             if is_new
             else _t("This answer is a test case already.")
         )
         self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
         if is_new and not building.rests_within(answer, collection):
             told = _t(
-                "Everyone who may read this set can read this question, which was also answered from other collections."
+                "This question was also answered from other collections. Everyone who may read this set can read it."
             )
             self.message_user(request, told, messages.WARNING)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)

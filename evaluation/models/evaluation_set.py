@@ -92,7 +92,7 @@ class EvaluationQuestion(models.Model):
         verbose_name=_("must hold"),
         default=list,
         blank=True,
-        help_text=_("One on each line; of alternatives, with | between them, one is enough: 14 days|two weeks."),
+        help_text=_("One per line. Put | between alternatives, of which one is enough: 14 days|two weeks."),
     )
     must_not = ArrayField(
         models.TextField(),
@@ -105,7 +105,7 @@ class EvaluationQuestion(models.Model):
         _("longest answer"), null=True, blank=True, help_text=_("In characters; left empty, any length will do.")
     )
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.MANUAL)
-    external_id = models.CharField(_("identifier where it comes from"), max_length=1000, blank=True, editable=False)
+    external_id = models.CharField(_("identifier in the imported set"), max_length=1000, blank=True, editable=False)
     answer = models.ForeignKey(
         Answer,
         models.SET_NULL,
@@ -161,7 +161,9 @@ class ExpectedPassage(models.Model):
     question = models.ForeignKey(
         EvaluationQuestion, models.CASCADE, related_name="expected_passages", verbose_name=_("question")
     )
-    source = models.CharField(_("document"), max_length=1000, help_text=_("The document's source, as its page says."))
+    source = models.CharField(
+        _("document"), max_length=1000, help_text=_("The source that is named on the document's page in admin.")
+    )
     quote = models.TextField(
         _("words of the passage"), blank=True, help_text=_("Left empty, any passage of the document will do.")
     )

@@ -76,7 +76,7 @@ class Score(models.Model):
     error = models.TextField(_("error"), blank=True)
     reason = models.TextField(_("reason"), blank=True)
     threshold = models.FloatField(
-        _("threshold"), null=True, blank=True, help_text=_("A score below it asks for a look.")
+        _("threshold"), null=True, blank=True, help_text=_("Answers with a score below it should be looked at.")
     )
     details = models.JSONField(_("details"), default=list, blank=True)
     milliseconds = models.FloatField(_("milliseconds"), default=0.0)

@@ -52,7 +52,7 @@ def complaints_of(collection: Collection) -> EvaluationSet:
         collection=collection,
         defaults={
             "name": _t("%s: answers that did not help") % collection,
-            "description": _t("Questions whose answers did not help, with the passages that would have."),
+            "description": _t("Questions whose answers did not help, with passages that answer them."),
         },
     )[0]
 

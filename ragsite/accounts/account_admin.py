@@ -84,7 +84,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             messages.WARNING,
         )
         if settings.SIGN_UP == "off" or not settings.LOCAL_PASSWORDS:
-            self.message_user(request, _t("The link opens nothing while SIGN_UP is off."), messages.ERROR)
+            self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
 # Providers are set in the environment, tokens are not kept, and an account's address stands in the account.

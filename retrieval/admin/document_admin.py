@@ -296,7 +296,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     ]
     fieldsets = [
         (None, {"fields": ["title", "url", "language", "metadata", "review_on", "replacement"]}),
-        (_("How far it is"), {"fields": tuple(progress_fields)}),
+        (_("Progress"), {"fields": tuple(progress_fields)}),
         (_("The file"), {"fields": tuple(file_fields)}),
     ]
     readonly_fields = [*progress_fields, *file_fields]

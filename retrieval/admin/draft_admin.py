@@ -160,7 +160,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 page=reverse("admin:retrieval_draft_change", args=[draft.pk]),
                 page_title=draft,
                 action=request.path,
-                kept=_t("It is kept with your name and the objections, and shown on the draft's page."),
+                kept=_t("The reason is kept with your name and the objections, and shown on the draft's page."),
             )
         else:
             message = _t("Published.")

@@ -32,7 +32,7 @@ class QuestionsField(LinesField):
     def validate(self, value: Any) -> None:
         if len(value) > MOST_QUESTIONS:
             raise ValidationError(
-                _("At most %(limit)d questions, one a line: these are %(count)d."),
+                _("At most %(limit)d questions, one per line; you gave %(count)d."),
                 params={"limit": MOST_QUESTIONS, "count": len(value)},
             )
         for question in value:

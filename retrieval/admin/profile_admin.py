@@ -257,7 +257,7 @@ class SearchProfileAdmin(PageAdmin):
                 page=reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]),
                 page_title=version.profile,
                 action=request.path,
-                kept=_t("It is kept with your name and the objections, and shown in the profile's history."),
+                kept=_t("The reason is kept with your name and the objections, and shown in the profile's history."),
                 next=request.POST.get("next", ""),
             )
         else:

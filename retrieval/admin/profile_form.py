@@ -73,7 +73,7 @@ def read_class_weights(text: str) -> dict[QueryClass, RetrieverWeights]:
     def read(line: str) -> tuple[QueryClass, RetrieverWeights]:
         name, _colon, weights = line.partition(":")
         if name.strip() not in set(QueryClass):
-            raise ValidationError(_t("There is no class of questions %s.") % name)
+            raise ValidationError(_t("There is no question class “%s”.") % name)
         return QueryClass(name.strip()), read_weights(weights.strip() or "-")  # type: ignore[return-value]
 
     return dict(_read_lines(text, read))
@@ -196,7 +196,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         required=False,
         max_length=500,
         widget=forms.TextInput(attrs={"size": 80}),
-        help_text=_("What this version is to try, or why it is better; for the list of versions."),
+        help_text=_("What this version tries, or why it is better. It is shown in the list of versions."),
     )
 
     class Meta:
@@ -271,5 +271,5 @@ def _write_value(name: str, value: Any) -> str:
 
 def _reranker_label(name: str) -> str:
     if name == NO_RERANKER:
-        return _t("none: the fused order stands")
-    return name if name in settings.RERANKERS else _t("%s (not there any more)") % name
+        return _t("none: the order of the fusion is kept")
+    return name if name in settings.RERANKERS else _t("%s (removed)") % name

@@ -94,9 +94,9 @@ def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
 
 RUNS_SHOWN = 20
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
-    "sync": (sync_runs.ask_for, _("A run was asked for: %s.")),
-    "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("A preview was asked for: %s.")),
-    "remove": (lambda source: sync_runs.ask_for(source, may_remove=True), _("What is gone is removed: %s.")),
+    "sync": (sync_runs.ask_for, _("Run requested: %s.")),
+    "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("Preview requested: %s.")),
+    "remove": (lambda source: sync_runs.ask_for(source, may_remove=True), _("Missing documents will be removed: %s.")),
     "pause": (sync_runs.pause, _("Paused: %s.")),
     "resume": (sync_runs.resume, _("Goes on: %s.")),
 }

@@ -48,7 +48,10 @@ class ProblemKind(models.TextChoices):
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")
     TERM_WEIGHTS = "term_weights", _("term weights computed with other settings")
-    UNFIT_TEXT = "unfit_text", _("documents whose text or passages are missing, or not those of their file")
+    UNFIT_TEXT = (
+        "unfit_text",
+        _("documents whose text or passages are missing, or belong to another version of the file"),
+    )
     MISSING_FILES = "missing_files", _("documents whose file is missing in the storage, or has another size")
     ORPHANED_FILES = "orphaned_files", _("stored files that no document names")
 

@@ -164,7 +164,7 @@ class Document(Job):
     INTERRUPTED = "Reading it was interrupted %d times: the worker may run out of memory. Split the file."
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
-    title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Left empty, the file's own title."))
+    title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
     # The title as it stands in the file: while `title` equals it, a new version of the file may change it.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(

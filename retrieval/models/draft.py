@@ -63,7 +63,7 @@ class Draft(Job):
     )
     changes = models.JSONField(_("changes"), default=dict, blank=True)
     objections = models.JSONField(_("objections"), default=list, blank=True)
-    override = models.TextField(_("published all the same because"), blank=True)
+    override = models.TextField(_("reason to publish against objections"), blank=True)
 
     objects = DraftQuerySet.as_manager()
 

@@ -110,7 +110,7 @@ class Publication(models.Model):
         verbose_name=_("published by"),
     )
     objections = models.JSONField(_("objections"), default=list, blank=True)
-    override = models.TextField(_("published all the same because"), blank=True)
+    override = models.TextField(_("reason to publish against objections"), blank=True)
 
     class Meta:
         ordering = ["-pk"]

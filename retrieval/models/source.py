@@ -24,7 +24,7 @@ class Source(models.Model):
     """
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="sources", verbose_name=_("collection"))
-    name = models.CharField(_("name"), max_length=100, help_text=_("Put before the names of its documents."))
+    name = models.CharField(_("name"), max_length=100, help_text=_("Added in front of the names of its documents."))
     kind = models.CharField(_("kind"), max_length=20)
     options = models.JSONField(_("settings"), default=dict, blank=True)
     secret = models.TextField(blank=True, editable=False)
@@ -33,7 +33,7 @@ class Source(models.Model):
         default=dict,
         db_default={},
         blank=True,
-        help_text=_('Of all its documents: a JSON object such as {"department": "sales"}.'),
+        help_text=_('Given to each of its documents: a JSON object such as {"department": "sales"}.'),
     )
     interval_minutes = models.PositiveIntegerField(
         _("minutes between runs"),

@@ -34,7 +34,7 @@ def validated_metadata(value: object) -> dict[str, object]:
     try:
         too_long = len(json.dumps(value)) > LONGEST_METADATA
     except RecursionError:
-        raise ValidationError(_("Metadata must not nest so deeply.")) from None
+        raise ValidationError(_("Metadata must not be nested so deeply.")) from None
     if too_long:
         limit = {"limit": LONGEST_METADATA}
         raise ValidationError(_("Metadata must be shorter than %(limit)d characters."), params=limit)
@@ -55,7 +55,7 @@ def validated_any_of(value: object) -> dict[str, list[object]]:
     for key, values in checked.items():
         if not isinstance(values, list) or not 1 <= len(values) <= MOST_ALTERNATIVES:
             raise ValidationError(
-                _("“%(key)s” must have a list of 1 to %(limit)d values, of which a document has one."),
+                _("“%(key)s” must have a list of 1 to %(limit)d values; a document matches with any of them."),
                 params={"key": key[:40], "limit": MOST_ALTERNATIVES},
             )
     return cast("dict[str, list[object]]", checked)

@@ -187,7 +187,7 @@ class Client:
                 if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
                     return response
                 url = join(response.url, target)
-        raise ItemFailed(_t("%s leads on and on.") % url)
+        raise ItemFailed(_t("%s redirects too many times.") % url)
 
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
@@ -215,7 +215,7 @@ class Client:
                 % {"host": _host(url), "why": str(error) or type(error).__name__}
             ) from error
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
-            raise ItemFailed(_t("%s is no address.") % url[:300]) from error
+            raise ItemFailed(_t("%s is not a web address.") % url[:300]) from error
 
 
 class HttpConnector(Connector):
@@ -290,7 +290,7 @@ def join(base: str, link: str) -> str:
     try:
         return str(httpx2.URL(base).join(link))
     except (httpx2.InvalidURL, ValueError) as error:
-        raise ItemFailed(_t("%s is no address.") % link[:300]) from error
+        raise ItemFailed(_t("%s is not a web address.") % link[:300]) from error
 
 
 def _pause(response: Response) -> timedelta:

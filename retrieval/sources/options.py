@@ -66,9 +66,9 @@ class Options(forms.Form):
     """What all kinds have."""
 
     include = LinesField(
-        label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one a line; empty: all.")
+        label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one per line. Empty: all.")
     )
-    exclude = LinesField(label=_("Not"), required=False, help_text=_("Patterns of what is left out, one a line."))
+    exclude = LinesField(label=_("Not"), required=False, help_text=_("Patterns of names to leave out, one per line."))
 
 
 class Account(forms.Form):

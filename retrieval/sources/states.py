@@ -16,7 +16,7 @@ class SourceState(models.TextChoices):
     NEW = "new", _("not synchronised yet")
     RUNNING = "running", _("being synchronised")
     IN_SYNC = "in_sync", _("in sync")
-    INCOMPLETE = "incomplete", _("in sync, but for some items")
+    INCOMPLETE = "incomplete", _("in sync, except for some items")
     HELD = "held", _("waits for consent to remove documents")
     FAILED = "failed", _("failed")
     STALE = "stale", _("not synchronised for too long")

@@ -112,7 +112,7 @@ def request_run(
             if enqueue:
                 enqueue_on_commit(SourceRun, [run.pk])
     except IntegrityError:
-        raise RunRefused(_t("%s is being looked at already: wait until that is done.") % source) from None
+        raise RunRefused(_t("%s is already being read: wait until that is done.") % source) from None
     return run
 
 

@@ -115,7 +115,7 @@ def _markdown_context(
     if wants_text:
         return context
     if len(text) > _RENDERED_CHARACTERS or sum(1 for _mark in _MARKS.finditer(text)) > _RENDERED_MARKS:
-        return context | {"not_rendered": _("This document is too long to be laid out; this is its text.")}
+        return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
         # Whoever may read this document may read all of its collection.

@@ -87,7 +87,7 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
     page = visitor(**PHONE)
     turn = refused(site, page, text=SENTENCE, near=near)
     expect(turn.locator(".outcome-title")).to_have_text(SENTENCE)
-    places = turn.get_by_role("list", name="Places that come near the question").locator("> li")
+    places = turn.get_by_role("list", name="Passages close to the question").locator("> li")
     expect(places).to_have_count(3)
     expect(places.nth(0).locator("ol li")).to_have_count(3)
     expect(places.nth(1).locator("pre code")).to_contain_text("set_var('speed', 3)")

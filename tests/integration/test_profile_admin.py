@@ -199,7 +199,7 @@ def test_a_bad_setting_is_told_at_its_field_and_nothing_is_saved(admin, profile,
 
 def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
     profiles.add_version(profile, ProfileSettings(reranker="gone"))
-    assert "gone (not there any more)" in admin.get(change(profile)).content.decode()
+    assert "gone (removed)" in admin.get(change(profile)).content.decode()
     response = admin.post(change(profile), body(ProfileSettings(reranker="gone")))
     assert "no longer has a reranker of this name" in str(response.context["adminform"].form.errors["reranker"])
 

@@ -132,7 +132,7 @@ def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settin
         "/closed": "is not for everybody (403)",
         "/broken": "answered 500",
         "/empty": "is an empty page",
-        "/loop": "leads on and on",
+        "/loop": "redirects too many times",
         "/large": "is larger than",
         "/sound": "is an audio or video file",
         "/inside": "10.1.2.3 is inside this site's own network",

@@ -204,7 +204,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
     if versions_of(draft) != draft.permitted_versions:
-        draft.give_back(_t("The documents changed while it waited to be published: look at it again."))
+        draft.give_back(_t("The documents changed while the draft waited to be published: check it again."))
         return False
     found = changes_of(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):

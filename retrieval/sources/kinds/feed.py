@@ -28,7 +28,7 @@ class FeedOptions(Options, Account):
     url = AddressField(label=_("Feed"))
     content = forms.ChoiceField(
         label=_("What is read"),
-        choices=[("page", _("the page that an entry leads to")), ("entry", _("what stands in the feed itself"))],
+        choices=[("page", _("the page that an entry links to")), ("entry", _("the text in the feed itself"))],
         initial="page",
     )
     field_order = ["url", "content", "username", "password"]
@@ -51,7 +51,7 @@ class FeedConnector(HttpConnector):
             response.body, response_headers={"content-type": response.headers.get("content-type", "")}
         )
         if not feed.get("version"):
-            raise SourceRefused(_t("%s is no RSS or Atom feed.") % self.options["url"])
+            raise SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
         for entry in feed.entries:
             link = join(response.url, entry.get("link") or "") if entry.get("link") else ""
             key = entry.get("id") or link

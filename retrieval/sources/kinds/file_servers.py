@@ -56,7 +56,7 @@ class WebDavConnector(HttpConnector):
             try:
                 entries = children(parse_xml(response.body), "response")
             except ValueError as error:
-                raise SourceUnavailable(_t("%s does not answer as a WebDAV server does.") % folder) from error
+                raise SourceUnavailable(_t("%s does not answer in the WebDAV protocol.") % folder) from error
             for entry in entries:
                 url = join(folder, text_of(entry, "href"))
                 path = _path(url)
@@ -93,7 +93,7 @@ class S3Options(Options):
         label=_("Prefix"),
         required=False,
         max_length=500,
-        help_text=_("Of the keys, such as handbook/."),
+        help_text=_("Only objects whose key begins with it are read, such as handbook/."),
     )
     access_key = forms.CharField(label=_("Access key"), required=False, max_length=200)
     secret_key = SecretField(
@@ -101,7 +101,9 @@ class S3Options(Options):
         help_text=_("Encrypted, and never shown again. Empty: as it is."),
     )
     base_url = AddressField(
-        label=_("Web address of the bucket"), required=False, help_text=_("Where readers find the files, if they do.")
+        label=_("Web address of the bucket"),
+        required=False,
+        help_text=_("If readers can open the files on the web: the address of the bucket."),
     )
     field_order = ["endpoint", "region", "bucket", "key_prefix", "access_key", "secret_key", "base_url"]
 
@@ -120,7 +122,7 @@ class S3Connector(HttpConnector):
             try:
                 page = parse_xml(response.body)
             except ValueError as error:
-                raise SourceUnavailable(_t("%s does not answer as S3 does.") % self._address) from error
+                raise SourceUnavailable(_t("%s does not answer in the S3 protocol.") % self._address) from error
             keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
             for key, entry in keys_and_entries:
                 if not key.endswith("/"):

@@ -65,7 +65,7 @@ class FolderOptions(Options):
     base_url = AddressField(
         label=_("Web address of the folder"),
         required=False,
-        help_text=_("Where readers find the files, if they do: the path of each is added."),
+        help_text=_("If readers can open the files on the web: the path of each file is added to this address."),
     )
     field_order = ["path", "base_url"]
 
@@ -127,7 +127,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
 FOLDER = SourceKind(
     name="folder",
     label=_("Folder"),
-    description=_("A folder of the server, or a share that is mounted there; looked at every minute."),
+    description=_("A folder of the server, or a share that is mounted there. It is checked every minute."),
     options=FolderOptions,
     connector=FolderConnector,
     interval_minutes=1,
@@ -153,7 +153,7 @@ class GitOptions(Options, Account):
     base_url = AddressField(
         label=_("Web address of the files"),
         required=False,
-        help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added."),
+        help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added to it."),
     )
     field_order = ["repository", "branch", "base_url", "username", "password"]
 
@@ -175,7 +175,7 @@ class GitConnector(Connector):
         try:
             commit = self._fetch_commit() if self._is_remote else self._find_commit()
         except NotGitRepository as error:
-            raise SourceRefused(_t("%s is no Git repository.") % self.options["repository"]) from error
+            raise SourceRefused(_t("%s is not a Git repository.") % self.options["repository"]) from error
         except (GitProtocolError, OSError) as error:
             raise SourceUnavailable(str(error) or type(error).__name__) from error
         tree = self._repository[commit].tree
@@ -274,7 +274,7 @@ def _git_client(client: Client, repository: str) -> Any:
 GIT = SourceKind(
     name="git",
     label=_("Git repository"),
-    description=_("Files of a branch, over https or in a folder of the server; only those that changed are read."),
+    description=_("Files of a branch, over https or in a folder of the server. Only changed files are read again."),
     options=GitOptions,
     connector=GitConnector,
 )

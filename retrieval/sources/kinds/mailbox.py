@@ -41,7 +41,10 @@ class MailboxOptions(Options, Account):
         initial="tls",
     )
     folder = forms.RegexField(
-        r"^[ -~]{1,300}$", label=_("Folder"), initial="INBOX", help_text=_("As the server writes it, in ASCII.")
+        r"^[ -~]{1,300}$",
+        label=_("Folder"),
+        initial="INBOX",
+        help_text=_("The folder's name as the server writes it, in ASCII."),
     )
     field_order = ["host", "port", "security", "folder", "username", "password"]
 
@@ -143,7 +146,7 @@ class MailboxConnector(Connector):
 KIND = SourceKind(
     name="mailbox",
     label=_("Mailbox"),
-    description=_("Messages of a folder, over IMAP; they stay as they are there, unread ones unread."),
+    description=_("Messages of a folder, over IMAP. They are not changed on the server: unread messages stay unread."),
     options=MailboxOptions,
     connector=MailboxConnector,
 )

@@ -100,9 +100,9 @@ class WebsiteOptions(Options, Account):
     url = AddressField(label=_("Start page"), help_text=_("Only pages of the same host are read."))
     way = forms.ChoiceField(
         label=_("Pages"),
-        choices=[("crawl", _("those that the start page leads to")), ("sitemap", _("those of the sitemap"))],
+        choices=[("crawl", _("pages that the start page links to")), ("sitemap", _("pages in the sitemap"))],
         initial="crawl",
-        help_text=_("A sitemap is the start page itself, or what robots.txt names, or /sitemap.xml."),
+        help_text=_("The sitemap is the start page itself, the one that robots.txt names, or /sitemap.xml."),
     )
     depth = forms.IntegerField(
         label=_("Depth"), min_value=0, max_value=50, initial=5, help_text=_("Links between the start page and a page.")
@@ -112,7 +112,7 @@ class WebsiteOptions(Options, Account):
         min_value=0,
         max_value=_LONGEST_DELAY,
         initial=1.0,
-        help_text=_("More where robots.txt asks for more. What it forbids is not read."),
+        help_text=_("If robots.txt asks for a longer pause, that one is kept. Pages that it forbids are not read."),
     )
     field_order = ["url", "way", "depth", "delay", "include", "exclude", "username", "password"]
 
@@ -139,7 +139,7 @@ class WebsiteConnector(HttpConnector):
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
-                raise SourceRefused(_t("The robots.txt of this site forbids to read %s.") % item.key)
+                raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
             raise ItemGone(item.name)
         response = self._ask(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
@@ -235,7 +235,9 @@ class WebsiteConnector(HttpConnector):
 
         response = self._ask(join(self._address, "/robots.txt"), {}, redirects=5)
         if response.status >= 500:
-            raise SourceUnavailable(_t("%s does not say what may be read: its robots.txt failed.") % self._address)
+            raise SourceUnavailable(
+                _t("The robots.txt of %s could not be read, so nothing is read from this site.") % self._address
+            )
         text = response.body[: 500 * 1024].decode("utf-8", "replace") if response.status == 200 else ""
         self._robots = Protego.parse(text)
 
@@ -259,7 +261,7 @@ class WebsiteConnector(HttpConnector):
             try:
                 root = parse_xml(_unpack(response.body))
             except ValueError as error:
-                raise SourceRefused(_t("%s is no sitemap.") % url) from error
+                raise SourceRefused(_t("%s is not a sitemap.") % url) from error
             waiting += [text_of(each, "loc") for each in children(root, "sitemap")]
             for each in children(root, "url"):
                 with suppress(ItemFailed):

@@ -68,7 +68,7 @@ class MediaWikiOptions(Options, Account):
         min_value=0,
         max_value=10_000,
         initial=0,
-        help_text=_("Its number; articles have 0."),
+        help_text=_("The number of the namespace; articles are in 0."),
     )
     field_order = ["url", "namespace", "username", "password"]
 
@@ -127,7 +127,7 @@ class MediaWikiConnector(WikiConnector):
 MEDIAWIKI = SourceKind(
     name="mediawiki",
     label=_("MediaWiki"),
-    description=_("Pages of a namespace; those whose revision is new are read."),
+    description=_("Pages of a namespace. Only pages with a new revision are read again."),
     options=MediaWikiOptions,
     connector=MediaWikiConnector,
 )
@@ -181,7 +181,9 @@ class ConfluenceConnector(WikiConnector):
 CONFLUENCE = SourceKind(
     name="confluence",
     label=_("Confluence"),
-    description=_("Pages of a space, in the cloud or on a server of your own; those with a new version are read."),
+    description=_(
+        "Pages of a space, in the cloud or on a server of your own. Only pages with a new version are read again."
+    ),
     options=ConfluenceOptions,
     connector=ConfluenceConnector,
 )

@@ -216,7 +216,7 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
     told = text_of(page)
     assert "812 read, 20 written" in told
     assert "estimated" in told
-    assert "Sources without room in the prompt 4 Sources that hold instructions ✕ 3, 1" in told
+    assert "Sources without room in the prompt 4 Sources that contain instructions ✕ 3, 1" in told
     assert "0.0042" in told
     assert "0.91" in told
     assert "Version of the prompt 2" in told

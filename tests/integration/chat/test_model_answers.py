@@ -226,7 +226,7 @@ def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 GAVE_UP = "The language model found no answer in these passages. This one comes nearest to the question."
-BY_WORDS = "The embedding model did not answer: what the passages say was judged by their words alone."
+BY_WORDS = "The embedding model did not answer, so words alone decided whether the passages answer the question."
 
 
 @pytest.mark.usefixtures("library", "weighs_by_words")

@@ -48,7 +48,7 @@ def test_what_can_be_run_is_offered_with_its_number_and_what_cannot_says_why(adm
 def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
     asked = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": "answers"}, follow=True)
     run = EvaluationRun.objects.get()
-    assert messages(asked) == [f"Run #{run.pk} was asked for."]
+    assert messages(asked) == [f"Run #{run.pk} is requested."]
     assert (run.kind, run.total, run.created_by.username) == ("answers", 4, "admin")
     for kind, told in (("search", "has an expected passage"), ("other", "Select a valid choice"), ("", "required")):
         refused = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": kind}, follow=True)
@@ -157,7 +157,7 @@ def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -
     question.refresh_from_db()
     assert question.expects_refusal
     page = admin.get(address).content.decode()
-    assert "Pick what it should find" not in page
+    assert "Choose the passages that it should find" not in page
     chunk = Chunk.objects.get(document__source="pump.md")
     refused = admin.post(f"{QUESTIONS_PAGE}{question.pk}/expect/", {"chunk": chunk.pk}, follow=True)
     assert "has no passage to find" in messages(refused)[0]

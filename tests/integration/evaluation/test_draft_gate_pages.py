@@ -112,7 +112,7 @@ def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(
     assert "The collection can be changed in drafts only" in html(admin.get(change))
     sent = {"evaluation_set": policy.evaluation_set_id, "metric": "hit@10", "largest_loss": 0}
     saved = admin.post(change, {**sent, "required_for_documents": "on"}, follow=True)
-    assert "From now on, the documents of Library can be changed in drafts only." in messages(saved)
+    assert "From now on, the documents of Library can only be changed in drafts." in messages(saved)
     assert "required for changed documents" in LogEntry.objects.latest("pk").get_change_message().lower()
     assert "column-required_for_documents" in html(admin.get(GATES))
     again = admin.post(change, {**sent, "required_for_documents": "on", "largest_loss": 0.1}, follow=True)

@@ -177,7 +177,7 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
         return []
 
     monkeypatch.setattr(publication_gates, "_gates", [Gate(broken, guards=lambda _: False)])
-    with pytest.raises(PublicationRefused, match="A gate could not be asked: DataError"):
+    with pytest.raises(PublicationRefused, match="A gate could not be checked: DataError"):
         profiles.publish(words)
     assert "could not be asked about default v2" in caplog.text
     profiles.publish(words, override="The gate is broken.")

@@ -204,13 +204,13 @@ def test_a_curator_writes_tries_and_activates_a_version(
     assert shown.count("<p>It weighs <strong>3450 grams</strong>") == shown.count("<p>" + BAD) == 1
     assert not Answer.objects.exists()
     page = curator.post(f"{address}/activate/", follow=True).content.decode()
-    assert "is being measured, and put in force unless its answers are worse" in page
+    assert "is being measured. It takes effect unless its answers are worse." in page
     page = curator.post(f"{address}/withdraw/", follow=True).content.decode()
     assert ">Activate<" in page
     version.activate()
     assert "Withdraw takes effect at once and is not measured" in curator.get(f"{address}/change/").content.decode()
     page = curator.post(f"{address}/withdraw/", follow=True).content.decode()
-    assert "is not in force any more: models follow no instructions. Nothing measured the change." in page
+    assert "is no longer in force: models follow no instructions. The change was not measured." in page
     assert "Talk as a pirate." in curator.get(f"{PAGE}add/?from={version.pk}").content.decode()
 
 

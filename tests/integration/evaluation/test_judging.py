@@ -124,7 +124,7 @@ def test_a_sentence_that_no_passage_bears_out_is_named(judged):
     assert grounded.is_low
     assert "1 of 2 sentences" in grounded.reason
     # Words for people: no Markdown, no markers, no codes of reasons.
-    assert "“It was built in 1987 by Siemens .” (a number of it is not in the source" in grounded.reason
+    assert "“It was built in 1987 by Siemens .” (a number in it is not in the source" in grounded.reason
     assert [detail["supported"] for detail in grounded.details] == [True, False]
     assert judgement.scores.get(metric="citation_support").score == 0.5
 

@@ -123,7 +123,7 @@ def test_the_list_says_who_judges_and_what_is_left(admin, settings):
     JudgeUsage.objects.create(day=timezone.localdate() - timedelta(days=1), prompt_tokens=77)
     settings.JUDGE_DAILY_BUDGET_TOKENS = 50_000
     page = admin.get(CHANGELIST).content.decode()
-    assert "tiny-judge judges 20% of the answers; today 1,234 of 50,000 tokens are spent." in page
+    assert "tiny-judge judges 20% of the answers. It has used 1,234 of its 50,000 tokens today." in page
     assert admin.get("/admin/evaluation/judgeusage/").status_code == 200
 
 

@@ -139,7 +139,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     version = version_of(BY_WORDS)
     response = admin.post(f"{change}run/", {"profile": version.pk, "kind": "search"}, follow=True)
     run = EvaluationRun.objects.get()
-    assert messages(response) == [f"Run #{run.pk} was asked for."]
+    assert messages(response) == [f"Run #{run.pk} is requested."]
     assert "data-live" in response.content.decode()
     assert (run.profile_version, run.total, run.created_by.username) == (version, 6, "admin")
     run_execution.measure(run.pk)

@@ -104,7 +104,7 @@ def test_a_document_of_markup_alone_is_shown_as_its_text(
     document = ingest(collection, "a.md", "# One\n\nSome words.\n")
     # To ingest so much would take ten seconds.
     DocumentText.objects.update(text="# One\n\nSome words.\n" + "*_ " * 30_000)
-    assert "This document is too long to be laid out; this is its text." in page(client, viewer(document))
+    assert "This document is too long for its layout to be shown. This is its text." in page(client, viewer(document))
 
 
 def test_code_has_numbered_lines_and_the_passage_on_its_own(
