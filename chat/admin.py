@@ -33,7 +33,7 @@ from retrieval.sources.options import SecretField
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Pages that show what people asked: whoever opens them is told of, for the record."""
+    """Admin pages that show what people asked. Each opening of such a page is recorded in the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -60,7 +60,7 @@ class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """Its table may be wider than a phone: the keyboard scrolls it, though nothing in it can be chosen."""
+    """A read-only inline. Its table can be focused with the keyboard, so that a wide one can be scrolled on a phone."""
 
     template = "admin/chat/read_only_inline.html"
     extra = 0
@@ -228,7 +228,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean_base_url(self) -> str:
-        """An address that the site may ask: that of OPENAI_BASE_URL, or one that a source could have."""
+        """The address, checked: it must be that of OPENAI_BASE_URL, or one that a source could have."""
         address = str(self.cleaned_data["base_url"]).rstrip("/")
         try:
             parts = urlsplit(address)

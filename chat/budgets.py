@@ -1,6 +1,7 @@
-"""What somebody may still use today: questions, and what a language model takes. Rates limit visitors.
+"""A user's budget of today: questions, and a language model's tokens and cost. Visitors have rate limits instead.
 
-No question is taken beyond its number. Without tokens or money for a model, answers are quoted from the documents.
+No question is accepted beyond the limit. Once the tokens or the money for a model are used up, answers are quoted from
+the documents.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _COUNT_USE = """
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What is used today of one limit."""
+    """The part of one limit that is used today."""
 
     limit: Decimal
     used: Decimal
@@ -57,7 +58,7 @@ class Share:
 
     @property
     def percent(self) -> int:
-        """Of the limit, rounded down; at most 100."""
+        """The part used, in percent of the limit, rounded down; at most 100."""
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
@@ -71,7 +72,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A user's budget of today; None in the place of what is not limited."""
+    """A user's budget of today; a value without a limit is None."""
 
     questions: Share | None
     tokens: Share | None
@@ -79,14 +80,14 @@ class Budget:
 
     @property
     def few_questions(self) -> int | None:
-        """How many questions are left, once they are few."""
+        """The number of questions left, once it is small."""
         if self.questions is None or not (self.questions.is_short or self.questions.left <= TOLD_FROM):
             return None
         return int(self.questions.left)
 
     @property
     def model(self) -> Share | None:
-        """Tokens or cost, whichever is used up sooner."""
+        """Tokens or cost, whichever will be used up sooner."""
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: (share.is_spent, share.percent), default=None)
 
@@ -120,13 +121,13 @@ def spend_question(user: Any) -> None:
 
 
 def may_use_model(user: Any) -> bool:
-    """Whether a language model may be asked for the user. What is being written counts when it is done."""
+    """Whether a language model may be used for the user. Answers being written count when they are complete."""
     budget = budget_of(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
 
 def count_use(user_pk: int, usage: Usage) -> None:
-    """Count what a model took for an answer, whatever became of the answer."""
+    """Count the tokens and cost of an answer, even if the answer failed."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])
@@ -137,7 +138,7 @@ def forget_old_counts() -> None:
 
 
 def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
-    """Questions, tokens and cost of a day; None where there is no limit."""
+    """Questions, tokens and cost a day; None for a value without a limit."""
     if not getattr(user, "is_authenticated", False):
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}

@@ -1,4 +1,4 @@
-"""The language models that may write answers, and which of them writes the next one."""
+"""The language models that may write answers, and the choice of the one for the next answer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def language_models(user: Any = None) -> dict[str, LanguageModel]:
-    """By name, the language models that ``user`` may choose, the default first; without a user all of the site.
+    """The language models that ``user`` may choose, by name, the default first; without a user, all of the site.
 
-    What OPENAI_BASE_URL and OPENAI_MODEL name is one of them, as a row that was never saved.
+    The model of OPENAI_BASE_URL and OPENAI_MODEL is one of them, as a row that was never saved.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -43,14 +43,15 @@ def language_models(user: Any = None) -> dict[str, LanguageModel]:
 
 
 def choosable_models(user: Any) -> list[str]:
-    """The names that the user has a choice of, the default first; empty where there is none."""
+    """The names that the user can choose between, the default first; empty without a choice."""
     names = list(language_models(user))
     return names if len(names) > 1 else []
 
 
 def writer_for(user: Any, wanted: str = "") -> str:
-    """The name of who writes for the user: the model that is ``wanted``, else the user's default, or that of quoting.
-    Raises: LookupError when the user may not choose what is wanted."""
+    """The name of the user's writer: the ``wanted`` model, else the user's default, or that of quoting. Raises:
+    LookupError if the user may not choose the wanted one.
+    """
     models = language_models(user)
     if wanted and wanted not in models:
         raise LookupError(wanted)
@@ -58,14 +59,14 @@ def writer_for(user: Any, wanted: str = "") -> str:
 
 
 def writer_name() -> str:
-    """The name of who writes where nobody chose: the site's default model, or that of quoting."""
+    """The name of the writer if nobody chose: the site's default model, or that of quoting."""
     return writer_for(None)
 
 
 def generator(name: str = "") -> AnswerGenerator | None:
-    """The language model of this name, empty: the site's default; None where the documents are quoted.
+    """The language model of this name, or the site's default if it is empty; None if the documents are quoted.
 
-    Raises: GenerationFailed for one that is not there any more, or whose key cannot be read; ImproperlyConfigured.
+    Raises: GenerationFailed if the model was removed or its key cannot be read; ImproperlyConfigured.
     """
     name = name or writer_name()
     if name == EXTRACTIVE:
@@ -86,7 +87,9 @@ def generator(name: str = "") -> AnswerGenerator | None:
 def _generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: Prices | None
 ) -> OpenAICompatibleGenerator:
-    """One a process while nothing of it changes: it remembers what its server does not take, and that it was away."""
+    """One generator a process while its settings are unchanged: it remembers the parameters that its server refuses,
+    and failures.
+    """
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

@@ -1,4 +1,4 @@
-"""What can go wrong between a question and its answer, by who gets to read the message."""
+"""Errors between a question and its answer; each says who may read its message."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class BudgetSpent(Exception):
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question. Not an error: the answer then says so."""
+    """The sources do not answer the question. This is not an error: the answer then says so."""
 
 
 class GenerationFailed(Exception):
-    """The model gave no answer, or broke off. For the operator; never holds a key."""
+    """The model gave no answer, or its answer broke off. For the operator; never contains a key."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be asked now. For the model that asked, which answers without them."""
+    """The tables cannot be queried now. For the model that queried them, which answers without them."""
 
 
 class AnswerWithheld(GenerationFailed):
-    """The model wrote what must not be shown. ``reason``: `prompt` (what it was told in confidence) or `function`."""
+    """The model wrote something that must not be shown. ``reason``: `prompt` (its confidential rules) or `function`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

@@ -53,13 +53,13 @@ _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
 def version_of(collections: Iterable[int]) -> list[Any]:
-    """Changes when an approved answer of these collections is added, changed or withdrawn."""
+    """A value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
 
 
 def settled(questions: Iterable[str]) -> frozenset[str]:
-    """Those of the questions, normalized, that an approved answer is given to, or that a passage was given."""
+    """The normalized questions among these that already have an approved answer or were given to a passage."""
     asked = {normalize(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
@@ -73,17 +73,17 @@ def settled(questions: Iterable[str]) -> frozenset[str]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """A text that is known, in pieces, as it is streamed; a marker, which holds no white space, is never split."""
+    """The pieces in which a finished text is streamed. A marker has no white space, so it is never split."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
 def find_given(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
 ) -> tuple[AnswerDraft, Completed] | None:
-    """The approved answer to the question, for one who may read all of its sources; None without one.
+    """The approved answer to the question, if the user may read all of its sources; else None.
 
-    One whose sources are not what they were is flagged, and not given. A database that does not answer is left to the
-    search to report.
+    An answer whose sources have changed is flagged and not returned. If the database does not answer, None is returned:
+    the search reports the failure.
     """
     try:
         for approved, likeness in _candidates(question, filters, history):
@@ -97,7 +97,7 @@ def find_given(
 def _candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Approved answers to the question, the likest first, each with its likeness of at most 1."""
+    """Approved answers to similar questions, the most similar first, each with its similarity (at most 1)."""
     asked = normalize(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
@@ -130,7 +130,7 @@ def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
 
 
 def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
-    """The approved answer's sources as they stand now; None when one of them has changed or may not be read."""
+    """The approved answer's sources as they are now; None if one of them has changed or may not be read."""
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
         at = locate(source)
@@ -166,7 +166,7 @@ def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextS
 
 
 def locate(source: ApprovedSource) -> int | None:
-    """Where the cited words begin in their document's text; None when they are not there any more."""
+    """The offset at which the cited words begin in their document's text; None if they are no longer there."""
     text = DocumentText.objects.filter(pk=source.document_id).annotate(at=StrIndex("text", Value(source.quote)))
     at = text.values_list("at", flat=True).first()
     return at - 1 if at else None
@@ -213,7 +213,7 @@ def _give(
 
 
 def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
-    """Who vouches for it; None for no approved answer. An address is cut at its @."""
+    """Who approved the answer, and when; None if it is not an approved answer. An e-mail address is cut at its @."""
     if approved is None or approved.approved_at is None:
         return None
     person = approved.approved_by
@@ -225,7 +225,7 @@ def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Have the approved answer found by its question and by these wordings of it."""
+    """Save the approved answer's question and these other wordings of it, by which it is found."""
     wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
@@ -242,7 +242,9 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Make the vectors that the site's embedder has not made yet; one that does not answer is asked again later."""
+    """Embed the wordings that have no vector of the site's embedder yet. If the embedder does not answer, they are
+    embedded later.
+    """
     try:
         name = conf.embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):
@@ -255,7 +257,7 @@ def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
 
 
 def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
-    """Have the approved answer cite these passages, given with their markers, and no others."""
+    """Replace the passages that the approved answer cites by these, given with their markers."""
     rows = []
     for marker, chunk in passages:
         text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)
@@ -275,7 +277,7 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
 
 
 def approve(approved: ApprovedAnswer, by: Any) -> None:
-    """Have it given to readers, from now on."""
+    """Approve the answer: readers get it from now on."""
     approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
     approved.flag, approved.flagged_at, approved.told_at = "", None, None
     approved.save()
@@ -302,7 +304,7 @@ def _sweep(**_options: Any) -> None:
 
 
 def flag_changed() -> None:
-    """Flag what has expired, and what cites words that are not in their document any more."""
+    """Flag approved answers that have expired, or that cite words which are no longer in their document."""
     approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
         flag__in=ApprovedAnswer.WITHHELD_FLAGS
     )
@@ -324,9 +326,9 @@ def flag_changed() -> None:
 
 
 def tell_owners() -> int:
-    """Write to the owners of what was flagged since they were told last; returns how many mails were sent.
+    """Mail the owners about answers flagged since the last mail; returns how many mails were sent.
 
-    Without mail, or without an address, the admin's first page is where they see it.
+    An owner without an address, or a site without mail, sees them on the admin's first page.
     """
     told = 0
     due = Q(flag="") | ~Q(told_at=None)

@@ -1,7 +1,7 @@
 """Which source each sentence of a model's answer comes from: the site finds it, whatever markers the model writes.
 
-A sentence gets the marker of the source that supports it, by the check that answers are verified with
-(:mod:`chat.answering.support`). The model's own markers stay where they are right.
+A sentence gets the marker of the source that supports it, found by the check that also verifies answers
+(:mod:`chat.answering.support`). Right markers of the model's own are kept.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 
 
 class LoopingAnswer(Exception):
-    """The model repeats itself. ``finished`` is what can be shown before the stream is closed."""
+    """The model repeats itself. ``finished`` is the text that can still be shown before the stream is closed."""
 
     def __init__(self, finished: str) -> None:
         super().__init__("The model repeats itself.")
@@ -74,9 +74,12 @@ class LoopingAnswer(Exception):
 
 
 class Attributor:
-    """Finds the sources of sentences. ``prompted`` are the markers of those that the model was given: of sources that
-    support a sentence equally well, these come first. ``encode`` gives texts their unit vectors, a row each, and raises
-    RetrievalError; it is needed where the answer is in another language than its sources."""
+    """Finds the sources of sentences.
+
+    ``prompted`` are the markers of the sources that the model was given: if several sources support a sentence equally
+    well, these come first. ``encode`` returns a unit vector for each text, a row each, and raises RetrievalError; it is
+    needed if the answer is in another language than its sources.
+    """
 
     def __init__(
         self, sources: Sequence[ContextSource], prompted: Collection[int], encode: Callable[[Sequence[str]], np.ndarray]
@@ -87,7 +90,7 @@ class Attributor:
         self.admit(sources)
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Look into these sources too, from now on."""
+        """Search these sources too from now on."""
         known = {source.marker for source in self._sources}
         self._sources += [source for source in sources if source.marker not in known]
         self._sources.sort(key=lambda source: (source.marker not in self._prompted, source.marker))
@@ -96,8 +99,9 @@ class Attributor:
         self.markers = [source.marker for source in self._sources]
 
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
-        """The markers of the sources that support a sentence; empty for none. ``own`` are those that the model wrote
-        for it. ``text`` is the answer so far, which says what language it is in."""
+        """The markers of the sources that support a sentence; empty if none does. ``own`` are the markers that the
+        model wrote for it. ``text`` is the answer so far, from which its language is recognised.
+        """
         if declines(sentence):
             return ()
         if extract_assertion(sentence) is None:
@@ -118,7 +122,7 @@ class Attributor:
         return next((pair for pair, found in zip(pairs, together, strict=True) if found and found.supported), ())
 
     def find_code(self, code: str) -> tuple[int, ...]:
-        """The marker of the first source that holds the lines of a block of code; empty for none."""
+        """The marker of the first source that contains the lines of a block of code; empty if none does."""
         lines = [" ".join(line.split()) for line in code.splitlines()[1:-1] if line.strip()]
         for passage in self._passages if lines else ():
             known = {" ".join(line.split()) for line in passage.text.splitlines()}
@@ -127,7 +131,7 @@ class Attributor:
         return ()
 
     def _find_holder(self, sentence: str) -> tuple[int, ...]:
-        """The first source that holds all words of what is too short to be checked, such as a name."""
+        """The first source that contains all words of a text too short to be checked, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(stems(passage.text))]
         return tuple(holders[:1])
@@ -150,11 +154,11 @@ class Attributor:
 
 
 class AttributionStream:
-    """Passes streamed text on with the markers that an :class:`Attributor` finds, behind each sentence that is whole.
+    """Passes streamed text on, and adds the markers that an :class:`Attributor` finds behind each complete sentence.
 
-    A right marker of the model's own stays where it stands, in whatever form it is written: split over two pieces,
-    several in one bracket. What may become a marker or code is held back. So is an answer that only says that the
-    sources do not answer; ``gives_up`` is true at its end.
+    A right marker of the model's own is kept in whatever form it was written: split over two pieces, or several in one
+    bracket. Text that may become a marker or code is held back. So is an answer that only says that the sources do not
+    answer; ``gives_up`` is true at its end.
     """
 
     def __init__(self, attributor: Attributor) -> None:
@@ -170,7 +174,7 @@ class AttributionStream:
         self._said: Counter[str] = Counter()
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Look into these sources too, from now on."""
+        """Search these sources too from now on."""
         self._attributor.admit(sources)
 
     @property
@@ -178,7 +182,7 @@ class AttributionStream:
         return not self._says_something and bool(self._text.strip())
 
     def feed(self, piece: str) -> str:
-        """What can be shown after this piece; may be empty. Raises: LoopingAnswer."""
+        """The text that can be shown after this piece; may be empty. Raises: LoopingAnswer."""
         self._open += piece
         self._unread += len(piece)
         if self._unread * LOOKS_AGAIN < len(self._open):
@@ -207,7 +211,7 @@ class AttributionStream:
         return self._release(finished + going_on)
 
     def _give_up_on_open(self) -> str:
-        """The rest of a sentence that is too long to be one, as it is; a block of code stays open."""
+        """The rest of a sentence that is too long to be one, unchanged; a block of code stays open."""
         block = next((code for code in find_code(self._open) if code.is_open), None)
         rest = self._open[self._passed_on :]
         self._open = "" if block is None else self._open[: self._open.find("\n", block.start) + 1]
@@ -216,7 +220,9 @@ class AttributionStream:
         return rest
 
     def close(self, *, is_cut: bool = False) -> str:
-        """What was held back, at the end of the stream. Text that ``is_cut`` within a sentence gets an ellipsis."""
+        """The text that was held back, at the end of the stream. A text that ``is_cut`` within a sentence gets an
+        ellipsis.
+        """
         self._open = self._open.rstrip()
         if is_cut and self._open[-1:].isalnum():
             self._open += "…"
@@ -225,7 +231,7 @@ class AttributionStream:
         return "" if self.gives_up else rest
 
     def _finish(self, upto: int) -> str:
-        """The rest of ``_open[:upto]``, which is whole, with its markers."""
+        """The rest of ``_open[:upto]``, which is complete, with its markers."""
         part, self._open = keep_known_markers(self._open[:upto], self._attributor.markers), self._open[upto:]
         pieces: list[str] = []
         at = 0
@@ -285,7 +291,7 @@ class AttributionStream:
 
 
 def _begin_of_last(text: str) -> int:
-    """Where the last sentence or the open block of code begins; what stands before it is whole."""
+    """The offset at which the last sentence or the open block of code begins; the text before it is complete."""
     block = next((code for code in find_code(text) if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
@@ -299,8 +305,9 @@ def _begin_of_last(text: str) -> int:
 
 
 def _without_open_tail(text: str) -> str:
-    """The text without what may become a group of markers, what closes a row, where markers stand before it, and what
-    may begin the next list item."""
+    """The text without an end that may still change: a possible group of markers, the bar that closes a row with
+    markers before it, and the possible beginning of the next list item.
+    """
     text = text.rstrip(" \t\n|(")
     for length in range(len("SOURCES"), 0, -1):
         if text.endswith("SOURCES"[:length]) and not text[:-length][-1:].isalnum():
@@ -311,7 +318,7 @@ def _without_open_tail(text: str) -> str:
 
 
 def _replace_groups(text: str, numbers_for: Callable[[Sequence[int]], Iterable[int]]) -> str:
-    """The text with other numbers in each group of markers outside code; a group without any goes."""
+    """The text with other numbers in each group of markers outside code; a group that gets no number is removed."""
     pieces: list[str] = []
     at = 0
     for match in _GROUP.finditer(blank_code(text)):
@@ -324,7 +331,7 @@ def _replace_groups(text: str, numbers_for: Callable[[Sequence[int]], Iterable[i
 
 
 def _find_cycle(text: str) -> int:
-    """The length of what the text ends with over and over; 0 where it does not."""
+    """The length of the part that the end of the text repeats over and over; 0 if it repeats none."""
     tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
     for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
         if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):

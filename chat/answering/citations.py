@@ -1,7 +1,7 @@
 """Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
 
 A model writes markers in many ways: split over two pieces of the stream, several in one bracket, with numbers of no
-source. What this module passes on are whole markers of sources that were given.
+source. This module passes on whole markers of given sources only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """The code of a text, in order. Backticks without their like in the same paragraph, list item or row are text."""
+    """The code of a text, in order. A backtick that is not closed in the same paragraph, list item or row is text."""
     return [
         Code(
             match.start("fence" if match["fence"] else "ticks"),
@@ -85,8 +85,9 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Where in a text that is still being written begins what may yet become code or a marker; its length where nothing
-    does."""
+    """The offset in a text still being written from which it may yet become code or a marker; its length if nothing
+    may.
+    """
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
@@ -112,13 +113,13 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def quoted(text: str) -> str:
-    """A document's text, in which no number in brackets can be taken for a marker; of the same length."""
+    """A document's text, of the same length, in which no number in brackets can be mistaken for a marker."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def quote_for_answer(text: str) -> str:
-    """A document's text as an answer shows it: as :func:`quoted`, but what names no source anyway is as it was: code,
-    and the number 0.
+    """A document's text as an answer shows it. Brackets are replaced as by :func:`quoted`, except in code and around
+    the number 0, which never name a source.
     """
 
     def rewrite(match: re.Match[str]) -> str:
@@ -133,10 +134,9 @@ def remove_markers(text: str) -> str:
 
 
 def keep_known_markers(text: str, known: Collection[int]) -> str:
-    """The text with every marker in the form ``[n]``, and those that name no known source removed with the space
-    before.
+    """The text with every marker in the form ``[n]``. A marker of no known source is removed, with the space before it.
 
-    Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with a number 0, are no
+    Markers in one bracket are separated: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with the number 0, are not
     markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
     """
 
@@ -160,7 +160,7 @@ def _numbers(group: str) -> list[int]:
 
 
 def _outside_code(text: str, rewrite_prose: Callable[[str], str], rewrite_code: Callable[[str], str] = str) -> str:
-    """The text, its prose and its code each rewritten."""
+    """The text, rewritten by one function for its prose and another for its code."""
     rewritten = []
     begin = 0
     for code in find_code(text):
@@ -184,10 +184,10 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
-    """Each marker of an answer with what it speaks for: the sentence, or the part of one, that ends there.
+    """Each marker of an answer with the words it supports: the sentence, or the part of one, that ends there.
 
-    A marker behind another one, or in a paragraph of its own, speaks for what stands before it, be it a table or a
-    piece of code; one before any words, for none.
+    A marker behind another marker, or in a paragraph of its own, supports the text before it, even a table or a piece
+    of code. A marker before any words supports none.
     """
     words = ""
     prose = blank_code(text)
@@ -200,7 +200,7 @@ def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
 
 
 def _last_sentence(text: str) -> str:
-    """The last sentence of what stands between two markers; a piece of code whole; empty without words."""
+    """The last sentence of the text between two markers; a piece of code as a whole; empty without words."""
     # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
@@ -217,7 +217,8 @@ def _marker(match: re.Match[str]) -> Marker:
 class CitedSentence:
     """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
 
-    It ends before the markers behind it, those before its full stop aside; the sign of a list item is no part of it.
+    It ends before the markers behind it, but includes markers before its full stop. The sign of a list item does not
+    belong to it.
     """
 
     start: int
@@ -226,13 +227,12 @@ class CitedSentence:
 
 
 def cited_sentences(text: str) -> list[CitedSentence]:
-    """The answer's sentences in order, list items and table rows among them.
+    """The answer's sentences, list items and table rows, in order.
 
-    Markers in or behind a sentence speak for it. Markers in a paragraph of their own speak as if they stood at the end
-    of the one before.
+    Markers in or behind a sentence belong to it. Markers in a paragraph of their own belong to the paragraph before.
 
-    Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
-    what it should cannot be told from its words.
+    Headings, heads of tables, and fenced code with the markers behind it are left out: the words of code do not show
+    whether it does what it should.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     markers = blank_code(text)
@@ -263,7 +263,7 @@ def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> b
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where the paragraphs, list items and table rows of an answer stand."""
+    """The spans of the paragraphs, list items and table rows of an answer."""
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

@@ -1,4 +1,4 @@
-"""A server of chat completions: asked within attempts, pauses and time, its stream read, its refusals understood."""
+"""A client of chat-completions servers: limits attempts, pauses and time, reads the stream, and interprets refusals."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NOT_A_COMPLETION = "The model server sent something that is not a chat completi
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a completion. All empty: the model works, but says nothing to be shown (it reasons, say).
+    """A piece of a completion. If all fields are empty, the model works but has nothing to show (it reasons, say).
 
-    ``calls`` are pieces of the functions that it calls. ``finish_reason`` comes with the last words; ``prompt_tokens``
-    and ``completion_tokens`` where the server counts.
+    ``calls`` are pieces of its function calls. ``finish_reason`` comes with the last words; ``prompt_tokens`` and
+    ``completion_tokens`` if the server counts them.
     """
 
     text: str = ""
@@ -50,7 +50,9 @@ class Delta:
 
 
 async def deltas(response: httpx2.Response) -> AsyncGenerator[Delta, None]:
-    """The completion as it comes. Raises: GenerationFailed for anything else, and for one that breaks off."""
+    """The pieces of the completion as they arrive. Raises: GenerationFailed if the response is not a completion, or
+    breaks off.
+    """
     lines = _lines(response)
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
         yield _delta(_parse(b"\n".join([line async for line in lines])), "message")
@@ -97,7 +99,7 @@ def _parse(payload: bytes) -> dict[str, Any]:
 
 
 def _delta(chunk: dict[str, Any], part: str) -> Delta:
-    """The first choice's words, from its "delta" or its "message". What the model thinks beforehand is left out."""
+    """The first choice's words, from its "delta" or its "message". The model's reasoning is left out."""
     if chunk.get("error"):
         raise GenerationFailed(f"The model server broke off: {str(chunk['error'])[:200]}")
     try:
@@ -117,7 +119,7 @@ def _delta(chunk: dict[str, Any], part: str) -> Delta:
 
 
 def _text(content: Any) -> str:
-    """Content is text, or a list of parts of which those of type text are."""
+    """The text of a message's content: a string, or a list of parts of which only those of type text are read."""
     if isinstance(content, list):
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -141,7 +143,7 @@ _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
 
 
 class Refused(Exception):
-    """The server answered with another status than 200. ``pause_seconds`` is what it asks for, if it does."""
+    """The server answered with another status than 200. ``pause_seconds`` is the pause that it asks for, if it does."""
 
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
@@ -152,7 +154,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def blamed(self, body: dict[str, Any]) -> str:
-        """The parameter of the request that the server does not take; empty when it complains of something else."""
+        """The request parameter that the server does not accept; empty if it complains about something else."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -167,7 +169,7 @@ class Refused(Exception):
 
 
 async def read_beginning(response: httpx2.Response) -> bytes:
-    """The first bytes of what the server says of its refusal."""
+    """The first bytes of the body of the server's refusal."""
     received = b""
     async for piece in response.aiter_bytes():
         received += piece
@@ -177,7 +179,7 @@ async def read_beginning(response: httpx2.Response) -> bytes:
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None for none."""
+    """Seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
     try:
         return max(0.0, float(value))
     except ValueError:
@@ -196,7 +198,7 @@ _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion that is asked for: of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
+    """A request for one completion of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
 
     messages: list[dict[str, Any]]
     ends_at: float
@@ -205,7 +207,7 @@ class Request:
 
 
 class _CheckedBackend(httpcore2.AnyIOBackend):
-    """Connects to the addresses that ``resolve`` gives, and to no others."""
+    """Connects only to the addresses that ``resolve`` returns."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
@@ -225,8 +227,11 @@ class _CheckedBackend(httpcore2.AnyIOBackend):
 
 
 class CompletionClient:
-    """``silence_seconds`` bounds the wait for each next sign. ``refused`` are parameters that the server did not take:
-    it is not asked with them again."""
+    """A client of one server.
+
+    ``silence_seconds`` limits the wait for each next piece. ``refused`` are the parameters that the server did not
+    accept: later requests leave them out.
+    """
 
     def __init__(self, endpoint: ChatEndpoint, silence_seconds: float) -> None:
         self._endpoint = endpoint
@@ -237,7 +242,9 @@ class CompletionClient:
         self._breaker = Breaker("model")
 
     async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """The completion, unless the server failed repeatedly and is left alone. Raises: GenerationFailed."""
+        """The pieces of the completion. Raises: GenerationFailed, at once if the server has failed repeatedly and is
+        being left alone.
+        """
         breaker = self._breaker
         try:
             breaker.enter()
@@ -265,10 +272,10 @@ class CompletionClient:
         breaker.succeeded()
 
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """The completion. A failure before the first word is retried, at once without what the server turns out not to
-        know; after the first word, it is the end.
+        """The pieces of the completion. A failure before the first word is retried, at once without a parameter that
+        the server turns out not to accept. A failure after the first word is final.
 
-        Time that runs out after the first word is the end as well, and reported as a length that was reached.
+        If time runs out after the first word, the completion ends too; it is reported as having reached its length.
         """
         seconds = request.ends_at - time.monotonic()
         refused = self.refused
@@ -311,7 +318,9 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: dict[str, Any]) -> None:
-        """A server that took functions before refused this one use of them: it is offered them again."""
+        """Remember a refused parameter. A server that accepted functions before refused only this use of them, so it is
+        offered them again.
+        """
         self._takes_tools = self._takes_tools or "tools" in body
         self.refused |= refused - {"tools"} if self._takes_tools else refused
 

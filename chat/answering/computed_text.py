@@ -1,4 +1,4 @@
-"""What a computation over a table says, in Markdown: one sentence, then the rows that it rests on."""
+"""The result of a computation over a table, in Markdown: one sentence, then the rows it is based on."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ _PHRASES = {
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """The answer, in the ``language`` of the question where the site knows it, else in English, an empty line between
-    the sentence and the table; ``marker_of`` gives the marker of a row's source, and may give an empty one."""
+    """The answer in the ``language`` of the question if the site knows it, else in English, with an empty line between
+    the sentence and the table. ``marker_of`` returns the marker of a row's source, which may be empty.
+    """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, marker_of).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """The cell as the document has it, with its unit; a share below one as a percentage too."""
+    """The cell as the document writes it, with its unit; a share below one as a percentage too."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")
@@ -121,7 +122,7 @@ class _Writer:
         return f"{'; '.join(cells)}{self._mark(row)}"
 
     def _compare(self) -> str:
-        """The row that was asked for is the first."""
+        """The sentence that compares two rows; the row that was asked for comes first."""
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
@@ -136,7 +137,7 @@ class _Writer:
         return f"{text}."
 
     def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
-        """With the first row's marker at its end; else a colon, when a table follows."""
+        """The sentence with the first row's marker at its end, or with a colon if a table follows."""
         result = self._result
         known: dict[str, object] = {
             "matched": result.matched,
@@ -179,7 +180,7 @@ class _Writer:
         return lines
 
     def _varying_columns(self) -> list[int]:
-        """What was asked for, and of the other columns those that differ from row to row."""
+        """The columns that were asked for, and those whose values differ from row to row."""
         result = self._result
         return [
             at
@@ -209,7 +210,7 @@ class _Writer:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
-        """Whether all the cells lie between 0 and 1, in a column that says that it holds shares."""
+        """Whether all the cells lie between 0 and 1, in a column whose name says that it contains shares."""
         if not _SHARES & set(words_of_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
@@ -221,5 +222,5 @@ class _Writer:
 
 
 def _escape(text: str) -> str:
-    """Text in which nothing is taken for Markdown."""
+    """The text, escaped so that Markdown shows it as it is."""
     return _MARKS.sub(lambda mark: f"\\{mark.group()}", text)

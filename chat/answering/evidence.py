@@ -1,9 +1,9 @@
 """Whether the sources answer a question, and which of their sentences, items and rows come nearest to it.
 
 One decision on two numbers, in a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of
-the Royal Statistical Society, 1958): how near the nearest passage comes in meaning, and which share of the question's
-words, the rare ones counting more, a passage holds. How far the best passage is ahead of the next added nothing.
-docs/quality.md has what it refuses and lets through, on questions that it was not fitted on.
+the Royal Statistical Society, 1958): how close the closest passage is in meaning, and which share of the question's
+words a passage contains, rare words counting more. The lead of the best passage over the next added nothing.
+docs/quality.md has its errors on questions that it was not fitted on.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _WORD = re.compile(r"\w+")
 class Evidence:
     """``probability`` that the sources answer the question, in [0, 1], and the ``features`` it was estimated from.
 
-    ``by_words`` says that meaning took no part, because the embedder did not answer or nothing was fitted for it.
-    ``closeness`` has how near each source's best passage comes in meaning, by marker; empty with ``by_words``.
-    ``alone`` has the markers of the sources whose best passage answers the question by its own two numbers.
+    ``by_words`` is true if meaning was not used, because the embedder did not answer or nothing was fitted for it.
+    ``closeness`` is how close each source's best passage is in meaning, by marker; empty if ``by_words``. ``alone`` has
+    the markers of the sources whose best passage answers the question by its own two numbers.
     """
 
     probability: float
@@ -76,13 +76,14 @@ class Evidence:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether there is nothing to answer from, not even for a language model. Words alone never say so: the
-        documents may use others, or another language."""
+        """Whether the sources have nothing to answer from, not even for a language model. False if judged by words
+        alone: the documents may use other words, or another language.
+        """
         return not self.by_words and self.probability < HOPELESS
 
 
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
-    """The evidence of what was found; no sources have the probability 0."""
+    """The evidence in the sources found; with no sources, the probability is 0."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -115,7 +116,9 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
 
 
 def _answerable(features: Mapping[str, float]) -> float:
-    """The probability by both numbers; that of a passage in another language by its closeness, where that is higher."""
+    """The probability by both numbers. For a passage in another language, the one by closeness alone if
+    that is higher.
+    """
     probability = _probability(features, INTERCEPT, WEIGHTS)
     if "foreign_closeness" in features:
         probability = max(probability, _probability(features, INTERCEPT, WEIGHTS_OF_ANOTHER_LANGUAGE))
@@ -135,7 +138,7 @@ def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
 
 
 def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:
-    """The evidence of what was found, by the calibration of the configured embedder."""
+    """The evidence in the sources found, by the calibration of the configured embedder."""
     return weigh(trace, sources, current_calibration())
 
 
@@ -150,7 +153,7 @@ def _cosine(candidate: Candidate) -> float | None:
 
 
 def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
-    """The share of the question's words that a passage holds, rare ones counting more, from 0 to 1."""
+    """The share of the question's words that a passage contains, from 0 to 1, rare words counting more."""
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
     asked = stems(question)
@@ -159,19 +162,20 @@ def _coverage(question: str, source: ContextSource, candidate: Candidate | None)
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
-    """What could be quoted of the source's best passage; nothing of a table of contents."""
+    """The units of the source's best passage that could be quoted; none from a table of contents."""
     best = source.block.best
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
 def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
-    """The sentence, item, row or piece of code of the source's best passage that comes nearest to the question; None
-    for a passage without any.
+    """The sentence, item, row or piece of code of the source's best passage that is closest to the question; None if
+    the passage has none.
 
-    It is the one that holds most of the question's words, rare ones counting more; of several in a block that hold the
-    same words, the one that shares most stretches of four letters with it. That finds the sentence with the answer as
-    often as sentence vectors do (docs/quality.md), and encodes nothing. Where none holds any word, as in another
-    language, vectors choose; while the embedder does not answer, the first one is taken, and the log says so.
+    It is the unit with most of the question's words, rare words counting more. Among units of one block with the same
+    words, it is the one that shares most sequences of four letters with the question. That finds the sentence with the
+    answer as often as sentence vectors do (docs/quality.md), and encodes nothing. If no unit contains any of the words,
+    as in another language, vectors decide. While the embedder does not answer, the first unit is taken and a warning is
+    logged.
     """
     units = places(source)
     if len(units) < 2:
@@ -195,6 +199,6 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
 
 
 def _stretches(text: str) -> Counter[str]:
-    """All stretches of four letters, blanks between words included."""
+    """All sequences of four letters, blanks between words included."""
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

@@ -1,7 +1,7 @@
-"""Answers in the documents' own words: the best passage, with the place that comes nearest to the question marked.
+"""Answers in the documents' own words: the best passage, with the place closest to the question marked.
 
-Needs no model beside the embedder, invents nothing, and works offline. It cannot reason over what it finds; it declines
-when the documents probably do not answer.
+They need no model beside the embedder, invent nothing, and work offline. They do not reason over the passages; they
+decline if the documents probably do not answer.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ SAME_WORDS = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """An answer's text, and its citations: each marks the place of its passage that is nearest to the question.
-    ``is_row`` says that the first of them is a row of a table."""
+    """An answer's text, and its citations: each marks the place of its passage that is closest to the question.
+    ``is_row`` is true if the first citation is a row of a table.
+    """
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -40,8 +41,9 @@ class Quotation:
 
 @span("composition")
 def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """The best passage, and a second one that is nearly as good and says something else. Raises: NoAnswer when the
-    documents probably do not answer."""
+    """The best passage, and a second one that is nearly as good and says something else. Raises: NoAnswer if the
+    documents probably do not answer.
+    """
     if not evidence.is_answerable:
         raise NoAnswer
     shown: list[tuple[Excerpt, QuotableUnit]] = []
@@ -64,11 +66,11 @@ def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
-    """The best source that has anything to quote, and the second one where it is nearly as good. A passage
-    that a curator gave the question stands alone.
+    """The best source that has anything to quote, and the second one if it is nearly as good. A passage to which a
+    curator gave the question is returned alone.
 
-    Sources that answer by themselves come first: the best one by rank may be in the question's language and about
-    something else, while one in another language is why the question counts as answerable.
+    Sources that answer by themselves come first. The best one by rank may be in the question's language and about
+    something else, while the source that makes the question answerable is in another language.
     """
     ranked = sorted(
         sources, key=lambda source: (source.marker not in evidence.alone, -source.block.score, source.marker)
@@ -88,7 +90,9 @@ def _say_the_same(unit: QuotableUnit, first: QuotableUnit) -> bool:
 
 
 def _citations(piece: str, at: int, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """A citation for each marker of an excerpt, which is shown as ``piece`` from ``at`` on, of the marked place."""
+    """A citation of ``unit`` for each marker in ``piece``, the rendered excerpt, which begins at offset ``at`` of the
+    answer.
+    """
     marked = find_marked(piece, unit)
     block = excerpt.source.block
     for marker in find_markers(piece):

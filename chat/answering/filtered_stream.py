@@ -1,4 +1,4 @@
-"""What a model writes, as it may be stored and shown: without the site's rules and without invented links. PURE."""
+"""Filters a model's text before it is stored and shown: removes the site's rules and invented links. PURE."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def canonical(address: str) -> str:
-    """The address in the one form by which two are compared; empty for one that is not to be followed.
+    """The address in the one form by which addresses are compared; empty for one that must not be followed.
 
-    Scheme and host are written small, an empty path as "/", characters beyond ASCII behind the host percent-encoded, as
-    browsers send them. Everything else counts: path, case, query, fragment. Not to be followed are addresses with a
-    user's name, with signs that browsers rewrite, and of other schemes than http, https and mailto.
+    Scheme and host are in lower case, an empty path is "/", characters beyond ASCII behind the host are
+    percent-encoded, as browsers send them. Path, case, query and fragment are kept. Addresses with a user's name, with
+    characters that browsers rewrite, and of other schemes than http, https and mailto must not be followed.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""
@@ -63,7 +63,7 @@ def canonical(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    """The addresses that stand in a text, mail addresses with "mailto:", each without what closes its sentence."""
+    """The addresses in a text, mail addresses with "mailto:", without the punctuation that closes the sentence."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
@@ -73,7 +73,9 @@ def find_addresses(text: str) -> list[str]:
 
 
 def without_closing(address: str) -> str:
-    """The address without what belongs to the sentence around it: a bracket that it does not open, closing marks."""
+    """The address without characters of the sentence around it: a bracket that it does not open, closing
+    punctuation.
+    """
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")
@@ -87,7 +89,7 @@ def without_closing(address: str) -> str:
 
 
 def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
-    """The canonical addresses that stand in the sources' texts, and those of their documents."""
+    """The canonical addresses in the sources' texts, and those of their documents."""
     blocks = [source.block for source in sources]
     texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
     documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)
@@ -137,11 +139,10 @@ _BEHIND = 66
 
 
 class LinkStream:
-    """Passes streamed text on, word by word, with links broken that lead elsewhere than to ``known`` addresses
-    (canonical ones).
+    """Passes streamed text on word by word, and breaks links to addresses that are not in ``known`` (canonical).
 
-    ``texts`` are the sources': HTML that stands in one of them stays. A word of more than :data:`LONGEST_ADDRESS`
-    characters is parted by blanks. The work for a piece is bounded by its length and that of the longest address.
+    ``texts`` are the sources': HTML that occurs in one of them stays. Blanks are inserted into a word of more than
+    :data:`LONGEST_ADDRESS` characters. The work for a piece is bounded by its length and that of the longest address.
     """
 
     def __init__(self, known: Collection[str], texts: Collection[str] = ()) -> None:
@@ -153,14 +154,14 @@ class LinkStream:
         self._definition = False
 
     def feed(self, piece: str) -> str:
-        """What can be shown after this piece; may be empty."""
+        """The text that can be shown after this piece; may be empty."""
         text = _LONG_WORD.sub(r"\g<0> ", self._held + piece)
         end = 1 + max(text.rfind(blank) for blank in " \t\n")
         tag = _OPEN_TAG.search(text, max(0, end - 2 * _LONGEST_TAG))
         return self._pass(text, min(end, tag.start()) if tag else end)
 
     def close(self) -> str:
-        """What was held back, at the end of the stream."""
+        """The text that was held back, at the end of the stream."""
         return self._pass(self._held, len(self._held))
 
     def _pass(self, text: str, end: int) -> str:
@@ -177,13 +178,13 @@ class LinkStream:
         return "".join(shown)
 
     def _moved(self, text: str) -> str:
-        """The text, which now lies behind."""
+        """The text, unchanged, after noting whether the line so far consists of signs only."""
         line = text.rpartition("\n")
         self._only_signs = (self._only_signs or bool(line[1])) and not line[2].strip(_SIGNS)
         return text
 
     def _judged(self, text: str, at: int, before: str) -> tuple[str, int]:
-        """What is shown for the sign at ``at``, and where the text goes on."""
+        """The text to show for the character at ``at``, and the offset at which the text continues."""
         match text[at]:
             case "&":
                 return self._reference(text, at)
@@ -221,7 +222,7 @@ class LinkStream:
         return ":", at + 1
 
     def _address(self, text: str, at: int, begin: int, word: str) -> tuple[str, int]:
-        """An address of which ``word`` has been shown, and which goes on at ``at``."""
+        """An address of which ``word`` has been shown and which continues at ``at``."""
         end = ENDS_ADDRESS.search(text, begin)
         whole = without_closing(word + text[at : end.start() if end else len(text)])
         stop = max(begin, at + len(whole) - len(word))
@@ -253,7 +254,7 @@ class LinkStream:
 
 
 def _broken(address: str) -> str:
-    """An address that no program takes for one, behind its scheme."""
+    """The address, broken behind its scheme so that no program takes it for one."""
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):
@@ -272,11 +273,11 @@ LONGEST_SHARED = 40
 
 
 class OutputStream:
-    """Passes a model's text on: with the markers that the site finds for its sentences, and with links alone whose
-    addresses stand in the sources that the model was given. ``sources`` are all that were found.
+    """Passes a model's text on, adds the markers that the site finds for its sentences, and keeps only links whose
+    addresses occur in the sources that the model was given. ``sources`` are all that were found.
 
-    A text that repeats the rules of the prompt, or names the site's function, is withheld, unless the same stands in a
-    source or in the conversation. Of texts and rules, letters and digits alone are compared.
+    A text that repeats the rules of the prompt, or names the site's function, is withheld, unless a source or the
+    conversation contains the same. Only letters and digits are compared.
     """
 
     def __init__(
@@ -302,23 +303,23 @@ class OutputStream:
 
     @property
     def gives_up(self) -> bool:
-        """Whether the text, at its end, only says that the sources do not answer."""
+        """Whether the finished text only says that the sources do not answer."""
         return self._attribution.gives_up
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """From now on, the text may name these sources too, and repeat what stands in them."""
+        """Add sources: from now on the text may cite them and repeat their words."""
         self._addresses |= set(known_addresses(sources))
         self._known += "\n".join(source.block.content for source in sources)
         self._known_letters = _letters(self._known)
         self._attribution.admit(sources)
 
     def feed(self, piece: str) -> str:
-        """What can be shown after this piece; may be empty. Raises: AnswerWithheld, LoopingAnswer."""
+        """The text that can be shown after this piece; may be empty. Raises: AnswerWithheld, LoopingAnswer."""
         self._refuse_secrets(piece)
         return self._attribution.feed(self._links.feed(piece))
 
     def close(self, *, is_cut: bool = False) -> str:
-        """What was held back, at the end of the stream. Raises: LoopingAnswer."""
+        """The text that was held back, at the end of the stream. Raises: LoopingAnswer."""
         return self._attribution.feed(self._links.close()) + self._attribution.close(is_cut=is_cut)
 
     def _refuse_secrets(self, piece: str) -> None:
@@ -332,11 +333,11 @@ class OutputStream:
                 raise AnswerWithheld("prompt")
 
     def stop(self) -> str:
-        """What was held back of a sentence, where the stream ends before its end."""
+        """The held-back part of a sentence, if the stream stops before its end."""
         return self._attribution.close()
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of the text, small and without accents."""
+    """The letters and digits of the text, in lower case and without accents."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, plain.casefold()))

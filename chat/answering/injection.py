@@ -1,11 +1,11 @@
 """Questions that try to instruct the site, recognised by rules. PURE.
 
-People ask questions of documents; "ignore your instructions" is none. The rules name what such attempts have in common:
-setting earlier instructions aside, asking for them, giving the answerer a part to play, dictating its words, forbidding
-it the documents, and the marks by which models tell roles apart. They are narrow: a question that merely speaks of
-prompts or of acting passes. English and Dutch, and German, which attacks are often written in. Of 203 public attempts
-(deepset/prompt-injections) they find 142, and none of its 343 ordinary questions. Rules for disguises (base64, spaced
-letters) and for further orders found two more, and went.
+"Ignore your instructions" is not a question about documents. The rules recognise what such attempts have in common:
+they set earlier instructions aside, ask for them, give the model a part to play, dictate its words, forbid it the
+documents, or contain the marks that separate roles in a prompt. The rules are narrow: a question that merely mentions
+prompts or acting passes. They cover English and Dutch, and German, in which attacks are often written. Of 203 public
+attempts (deepset/prompt-injections) they find 142, and none of its 343 ordinary questions. Rules for disguises (base64,
+spaced letters) and for further orders found two more, and went.
 """
 
 from __future__ import annotations
@@ -130,6 +130,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """The rule by which the text reads like an instruction to whoever answers; empty for a question."""
+    """The name of the rule by which the text counts as an instruction to the site; empty for a question."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

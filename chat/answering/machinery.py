@@ -1,7 +1,8 @@
-"""What a model writes that is no answer: calls of functions, thoughts, signs of its template and of the prompt. PURE.
+"""Removes what is not an answer from a model's text: function calls, reasoning, marks of its template and of the
+prompt. PURE.
 
-Models write calls into their text in many forms: JSON, bare or between fences, whole or in half, or between tags of
-their own. What stands so in the sources may be shown, because documents can be about such things.
+Models write calls into their text in many forms: JSON, bare or between fences, complete or partial, or between tags of
+their own. If the sources contain such text it may be shown, because documents can be about such things.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _KEYS_OF_CALLS = frozenset(
 
 
 class MachineryStream:
-    """Passes streamed text on without what is no answer. ``may_show`` says whether the sources hold such a text.
-    ``withheld`` is true when anything was left out."""
+    """Passes streamed text on without what is not an answer. ``may_show`` returns whether the sources contain a text.
+    ``withheld`` is true if anything was left out.
+    """
 
     def __init__(self, may_show: Callable[[str], bool]) -> None:
         self._may_show = may_show
@@ -49,12 +51,12 @@ class MachineryStream:
         self.withheld = False
 
     def feed(self, piece: str) -> str:
-        """What can be shown after this piece; may be empty."""
+        """The text that can be shown after this piece; may be empty."""
         self._held += piece
         return self._pass_on(is_end=False)
 
     def close(self) -> str:
-        """What was held back, at the end of the stream: no thought or call without an end."""
+        """The text that was held back, at the end of the stream, without unfinished reasoning or calls."""
         return self._pass_on(is_end=True)
 
     def _pass_on(self, *, is_end: bool) -> str:
@@ -140,7 +142,7 @@ class MachineryStream:
 
 
 def _is_call(read: object) -> bool:
-    """Whether it names a function and what it is called with, or is a list of such."""
+    """Whether the value names a function and its arguments, or is a list of such."""
     if isinstance(read, list):
         return bool(read) and all(map(_is_call, read))
     if not isinstance(read, dict):

@@ -1,6 +1,6 @@
 """Whether a language model calls functions rightly: tried once for each model of each server, and remembered.
 
-Small models write calls as their answer, or call where the sources answer. Tables are offered to those alone that pass.
+Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """How a model did on a short question over two passages. None: not seen, because of the ``error``."""
+    """The result of a short question over two passages. A field is None if it was not observed because of the
+    ``error``.
+    """
 
     text: str = ""
     first_seconds: float | None = None
@@ -58,7 +60,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """How the model does now; its trial of calls is remembered. It takes as long as four short answers."""
+    """Try the model now, and remember whether it calls functions rightly. Takes as long as four short answers."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_client(model), tried)
@@ -88,8 +90,9 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Whether the language model of this name passed its trial. A model that nobody has tried begins its trial in the
-    background, and is offered nothing until it has passed."""
+    """Whether the language model of this name passed its trial. For an untried model, this starts the trial in the
+    background and returns False until it has passed.
+    """
     model = conf.language_models().get(name)
     if model is None:
         return False
@@ -103,8 +106,9 @@ def uses_functions(name: str) -> bool:
 
 
 def try_model(model: LanguageModel) -> bool:
-    """Whether the model calls functions rightly, tried now and remembered. A server that does not answer leaves
-    nothing: the trial is repeated when the next question could need it. Raises: GenerationFailed."""
+    """Whether the model calls functions rightly, tried now and remembered. If the server does not answer, nothing is
+    remembered and the next question that needs it repeats the trial. Raises: GenerationFailed.
+    """
     trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
         passed = async_to_sync(_calls_rightly)(_client(model))
@@ -127,7 +131,9 @@ def _client(model: LanguageModel) -> CompletionClient:
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
-    """It asks the table in the form of a call, answers with the result, and asks nothing where the source answers."""
+    """Whether the model queries the table with a proper call, answers with the result, and makes no call if the source
+    answers.
+    """
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
     said, calls = await _complete(client, messages)
     try:
@@ -151,7 +157,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
 
 
 async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
-    """What the model says, without what is no answer, and its calls. Raises: GenerationFailed."""
+    """The model's answer, without what is not part of it, and its calls. Raises: GenerationFailed."""
     calls, machinery, said = CallsOfRound(), MachineryStream(lambda _text: False), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, offers_tables=True)
     async with aclosing(client.deltas(request)) as received:

@@ -51,7 +51,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """What a model asks of the tables, and what it is told. ``ends_at`` is by the monotonic clock."""
+    """A model's questions to the tables, and their results. ``ends_at`` is by the monotonic clock."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: OutputStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
@@ -63,8 +63,9 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
-        """The messages of the calls that followed what the model said, and of their results. Raises: GenerationFailed
-        when the time is over."""
+        """The messages to add: the model's text with its calls, and their results. Raises: GenerationFailed if the time
+        is over.
+        """
         messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
         for call in calls:
             told = await self._run(call)
@@ -101,8 +102,9 @@ LARGEST_ANSWER_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
-    attempts. ``context_tokens`` is what prompt and answer may hold together, ``prompt_tokens`` what the prompt may."""
+    """``silence_seconds`` limits the wait for each next piece from the model, ``total_seconds`` the whole answer with
+    all attempts. ``context_tokens`` limits prompt and answer together, ``prompt_tokens`` the prompt.
+    """
 
     silence_seconds: float = 60.0
     total_seconds: float = 300.0
@@ -111,15 +113,16 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """What is left for the prompt, beside an answer and ``taken_tokens``. Of a small context the answer gets at
-        most half."""
+        """The tokens left for the prompt, beside an answer and ``taken_tokens``. In a small context, the answer gets at
+        most half.
+        """
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Of a million tokens, in any one currency."""
+    """Prices per million tokens, in any one currency."""
 
     prompt: float
     completion: float
@@ -134,13 +137,13 @@ _AROUND = " \t\r\n\"'`*["
 
 
 class _Opening:
-    """Holds a model's text back until it is clear that it does not decline."""
+    """Holds a model's text back until it is clear that the model does not decline."""
 
     def __init__(self) -> None:
         self._held: str | None = ""
 
     def feed(self, text: str) -> str:
-        """What can be shown after this text; may be empty."""
+        """The text that can be shown after this piece; may be empty."""
         if self._held is None:
             return text
         self._held += text
@@ -150,7 +153,7 @@ class _Opening:
         return text
 
     def close(self) -> str:
-        """What was held back. Raises: NoAnswer when it declines."""
+        """The text that was held back. Raises: NoAnswer if the model declines."""
         held = self._held or ""
         if held.strip(_AROUND).startswith(NO_ANSWER):
             raise NoAnswer
@@ -158,9 +161,10 @@ class _Opening:
 
 
 class OpenAICompatibleGenerator:
-    """An AnswerGenerator. ``name`` is what answers call it; empty: as its server does. With ``may_refuse`` the model is
-    told how to say that the sources do not answer. Raises: ImproperModel for an endpoint that no request can be made
-    to."""
+    """An AnswerGenerator. ``name`` is the model's name in answers; if empty, the server's name for it. With
+    ``may_refuse``, the model is told how to say that the sources do not answer. Raises: ImproperModel if no request can
+    be made to the endpoint.
+    """
 
     def __init__(
         self,
@@ -180,7 +184,7 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[str, None]:
-        """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
+        """The model's text, filtered by OutputStream. Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.refused:
             tables = None
@@ -237,8 +241,9 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str, None]:
-        """What the model says. Where it ends in calls it is asked again, with what the tables say and without
-        functions. Time and tokens are those of one answer."""
+        """The model's text. If it ends in calls, the model is asked again with their results and without functions. The
+        limits of time and tokens count for both rounds together.
+        """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
         while True:
@@ -255,7 +260,7 @@ class OpenAICompatibleGenerator:
             spent, calls = draft.usage or _NOTHING, None
 
     def _end(self) -> float:
-        """When the writing has to be over, by the monotonic clock: time is left for checking."""
+        """The time by which the model must have finished, by the monotonic clock: it leaves time for checking."""
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
@@ -268,9 +273,10 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str, None]:
-        """What the model says to these messages, without what is no answer, unless it stands in a text that is
-        ``known``; ``draft`` gets what it took, with what was ``spent`` before, and how it ended. Functions are offered
-        when ``calls`` are to be gathered. Raises: NoAnswer, at the end, when the model declines."""
+        """The model's reply to these messages, without what is not an answer unless a ``known`` text contains it.
+        ``draft`` records the tokens used, including those ``spent`` before, and how the reply ended. Functions are
+        offered if ``calls`` are to be collected. Raises: NoAnswer, at the end, if the model declines.
+        """
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         room_tokens = self._limits.context_tokens - prompt_tokens

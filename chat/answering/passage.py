@@ -1,6 +1,6 @@
-"""The part of a passage that an answer shows, and how it is written as Markdown. PURE.
+"""Chooses the part of a passage that an answer shows, and writes it as Markdown. PURE.
 
-Shown is its section, whole where it fits a screen, else what stands around the place that is nearest to the question.
+It is the passage's section if that fits a screen, else the text around the place that is closest to the question.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LONGEST_ROWS = 700
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of one source that is shown: the document's text at ``spans``, in order; what lies between is left out.
+    """The part of one source that is shown: the document's text at ``spans``, in order, without what lies between them.
 
-    ``table_head`` is shown above rows that stand without it, ``heading`` above a text that needs it. ``goes_on`` says
-    that the section is longer than what is shown.
+    ``table_head`` is shown above rows cut off from it, ``heading`` above a text that needs it. ``goes_on`` is true if
+    the section is longer than the excerpt.
     """
 
     source: ContextSource
@@ -43,11 +43,11 @@ class Excerpt:
 
 
 def cut_excerpt(question: str, unit: QuotableUnit) -> Excerpt:
-    """What is shown of the passage that holds ``unit``, the place nearest to the question.
+    """The excerpt of the passage that contains ``unit``, the place closest to the question.
 
-    All of the unit's section, where it fits a screen; else the unit's block, what a text that ends in a colon
-    announces, and what fits around it; of a block that is longer, what fits around the unit, a list with its lead-in
-    and rows with their header.
+    It is the unit's whole section if that fits a screen. Otherwise it is the unit's block, the blocks that a text
+    ending in a colon announces, and as much around them as fits. Of a longer block, it is what fits around the unit: a
+    list with its lead-in, rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -70,7 +70,7 @@ def _fits(blocks: Sequence[Block]) -> bool:
 
 
 def _with_announced(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    """The range of blocks, with the one that announces its first, and those that its last announces."""
+    """The range of blocks, extended by the block that announces its first, and those that its last announces."""
     while first > 0 and _announces(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and _announces(source, section[last]):
@@ -83,7 +83,7 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    """The range of blocks with those before it, then those behind it, as far as they fit."""
+    """The range of blocks, extended by blocks before it, then by blocks after it, as far as they fit."""
     while first > 0 and section[last].end - section[first - 1].start <= LONGEST_PROSE:
         first -= 1
     while last + 1 < len(section) and section[last + 1].end - section[first].start <= LONGEST_PROSE:
@@ -92,7 +92,7 @@ def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
 
 
 def _within_block(question: str, unit: QuotableUnit) -> Excerpt:
-    """Of a block that is too long: the sentences, items, rows or lines around the unit."""
+    """The sentences, items, rows or lines around the unit, in a block that is too long."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -126,8 +126,9 @@ def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """The excerpt under its heading, where a word of the question stands in the heading alone, or a list begins that
-    the heading announces: what a warranty does not cover reads like what it does."""
+    """The excerpt under its heading, if only the heading contains one of the question's words, or if it announces a
+    list that begins the excerpt: what a warranty does not cover reads like what it does.
+    """
     shown = set(stems(" ".join(text_of(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
     begins = next((block for block in unit.section.blocks if block.start <= spans[0][0] < block.end), None)
@@ -158,7 +159,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt) -> str:
-    """The excerpt with its markers: behind each of its stretches, inside the last cell of a table, below code."""
+    """The excerpt with its markers: behind each of its spans, inside the last cell of a table, below code."""
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -173,7 +174,7 @@ def render(excerpt: Excerpt) -> str:
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Where a unit stands in the excerpt as it is shown; None where it is all of it, or is written otherwise there."""
+    """The span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently there."""
     words = quote_for_answer(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
@@ -181,7 +182,7 @@ def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """The text of the spans, those that only white space and headings part as one."""
+    """The text of the spans; spans separated only by white space and headings are joined."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [excerpt.spans[0]]
     for start, end in excerpt.spans[1:]:
@@ -200,7 +201,7 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
 
 
 def _unfenced_code(source: ContextSource) -> Iterator[Span]:
-    """Code of the document that no fence sets off: a file of source code, or what is code by its indentation."""
+    """Code of the document without fences: a file of source code, or code marked by its indentation."""
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
     for block in blocks_of(source):
@@ -211,7 +212,7 @@ def _unfenced_code(source: ContextSource) -> Iterator[Span]:
 
 
 def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """What lies between ``start`` and ``end``, in order; the third says whether it is code."""
+    """The pieces between ``start`` and ``end``, in order; the third element says whether the piece is code."""
     for first, last in codes:
         first, last = max(first, start), min(last, end)
         if first < last:
@@ -229,7 +230,7 @@ def _fenced(code: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text that holds no code but in fences, as Markdown; what is in fences stays as it is."""
+    """Text without code outside fences, as Markdown; fenced text stays as it is."""
     text = _dedented(text)
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
@@ -269,8 +270,9 @@ def _is_rule(line: str) -> bool:
 
 
 def _without_bars(text: str) -> str:
-    """The text, rows of a table that stand in it without their head as "**first cell** – second – third": Markdown
-    would show their bars."""
+    """The text, with table rows cut off from their head written as "**first cell** – second – third": Markdown would
+    show their bars.
+    """
     lines: list[str] = []
     in_code = is_headed = False
     given = text.split("\n")
@@ -295,7 +297,7 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Text that was cut out of an indented block: its lines lose the indentation that all but the first have."""
+    """Text cut out of an indented block: its lines lose the indentation that all but the first have."""
     first, newline, rest = text.partition("\n")
     indents = [len(line) - len(line.lstrip()) for line in rest.split("\n") if line.strip()]
     depth = min(indents, default=0)

@@ -78,9 +78,9 @@ def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
 
 
 def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
+    """Warnings for the reader of a model's answer; empty if the answer is complete and names its sources.
 
-    Most sentences count as unsupported when more than half of those that could be measured are.
+    Most sentences count as unsupported if more than half of those that could be measured are.
     """
     doubts = []
     if draft.looped:
@@ -114,8 +114,9 @@ Quoted = TypeVar("Quoted", VerifiedCitation, NearPlace)
 
 
 def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """The quotations, each with the page and the headings of its first character. A passage may hold several short
-    slides, sheets or sections, and go on over the end of a page."""
+    """The quotations, each with the page and the headings of its first character: a passage may contain several short
+    slides, sheets or sections, and continue over the end of a page.
+    """
     found = tuple(quotations)
     if not found:
         return found
@@ -153,7 +154,9 @@ MOST_PLACES = 3
 
 
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """The documents do not answer: the passages that come near, and the question as it may have been meant."""
+    """The refusal: the documents do not answer, the passages closest to the question, and corrections of
+    its spelling.
+    """
     try:
         meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
@@ -175,7 +178,7 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
 
 
 def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[NearPlace]:
-    """The nearest place of each source that is near, the nearest first; at most MOST_PLACES."""
+    """The closest place of each source that is close, the closest first; at most MOST_PLACES."""
     near = [source for source in sources if evidence.closeness.get(source.marker, 0.0) >= NEAR]
     near.sort(key=lambda source: -evidence.closeness[source.marker])
     for source in near[:MOST_PLACES]:
@@ -196,15 +199,15 @@ async def answer(
     instructions: str | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """The events of one answer: its AnswerDraft, AnswerTokens, then Completed; or Failed, at any point, as the last
-    one. The draft is kept up to date, for whoever stops in the middle.
+    one. The draft is kept up to date, so that a caller can stop in the middle.
 
     A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first: the
-    trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
-    Completed comes alone, and says so. ``subject`` is the visitor, for whom a search profile may be chosen; empty: the
-    one in force. ``profile`` is searched with in place of either, without approved answers. ``model`` names the
+    trace says how. A text that counts as an instruction to the site is neither searched nor shown to a model: the only
+    event is then a Completed that says so. ``subject`` is the visitor, for whom a search profile may be chosen; empty:
+    the published one. If ``profile`` is given, it is used instead, without approved answers. ``model`` names the
     language model that writes; empty: the site's default, and ``extractive`` quotes the documents. ``without_model`` is
-    a sentence that says why no language model is asked; empty: one may be. ``instructions`` are the curators' for the
-    model; None: those in force for the collection that all sources come from.
+    the sentence for the reader if no language model may be used; empty: one may. ``instructions`` are the curators'
+    instructions to the model; None: those in force for the collection of all sources.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -257,8 +260,7 @@ async def answer(
 
 
 def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
-    """The refusal of a question that reads like an instruction to the site, or the answer to a greeting; None for
-    others."""
+    """The refusal of an instruction to the site, or the answer to a greeting; None for other texts."""
     rule = find_instruction(question)
     if not rule:
         return answer_greeting(question, filters)
@@ -281,7 +283,7 @@ def _search(
 
 
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
-    """What the sources hold on the question; notes in the draft how sure it is that they answer it."""
+    """Weigh the evidence in the sources; the draft records the probability that they answer."""
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # A follow-up as a model rewrote it, and a question as its spelling was put right.
@@ -306,7 +308,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> AnswerGenerator | None:
-    """Who writes; notes it, and what it is told, in the draft. None where the documents are quoted."""
+    """The generator that writes, recorded in the draft with its prompt; None if the documents are quoted."""
     generator = None
     # What was computed over a table is right as it stands: no model retells it.
     if draft.computed is None:
@@ -329,7 +331,7 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: AnswerGenerator | None) -> bool:
-    """Whether anybody writes. A model that may refuse is asked unless there is nothing to answer from."""
+    """Whether an answer is written. A model that may refuse is asked unless there is nothing to answer from."""
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
     # Words alone say little of whether the sources answer: a model may find more in them.
@@ -340,7 +342,9 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: AnswerGene
 async def _ask_model(
     generator: AnswerGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """What the model writes, and the whole, its sentences checked. Raises: NoAnswer, GenerationFailed."""
+    """The model's text in pieces, and the complete answer with its sentences checked. Raises: NoAnswer,
+    GenerationFailed.
+    """
     tables = await in_thread(find_tables)(draft.question, filters, draft.sources)
     # Tables are offered to those models alone that were seen to use functions rightly.
     if tables is not None and not await in_thread(uses_functions)(generator.name):
@@ -359,7 +363,9 @@ async def _ask_model(
 
 
 def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> None:
-    """The documents are quoted in place of what the model wrote: the log, the metrics and the reader are told."""
+    """Record in the log, the metrics and a notice to the reader that the documents are quoted instead of the model's
+    text.
+    """
     if isinstance(error, AnswerWithheld):
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         draft.withheld = error.reason
@@ -377,8 +383,9 @@ def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> Non
 
 
 def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """The answer in the documents' words, or computed over a table's rows; the draft gets rows that are shown in place
-    of a quoted one. Raises: NoAnswer."""
+    """The answer in the documents' words, or computed over a table's rows; rows shown in place of a quoted one are
+    added to the draft. Raises: NoAnswer.
+    """
     if draft.computed is None:
         quotation = quote(draft.question, draft.sources, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None

@@ -1,4 +1,4 @@
-"""What a language model is told. Pure functions.
+"""The prompt of a language model. Pure functions.
 
 PROMPT_VERSION is saved with every answer that a model wrote.
 """
@@ -56,9 +56,9 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages, and which sources stand in them.
+    """Chat messages, and the sources in them.
 
-    ``left_out`` are the markers of those that did not fit, in their order; ``tokens`` is estimated, not counted.
+    ``left_out`` are the markers of the sources that did not fit, in their order; ``tokens`` is estimated, not counted.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -68,7 +68,9 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """What the model must not repeat. The curators' instructions may hold words that it is to say."""
+        """The rules that the model must not repeat. The curators' instructions are not among them: they may contain
+        words that the model is to say.
+        """
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -85,12 +87,12 @@ def compose(
 ) -> Prompt:
     """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
 
-    ``history`` are the conversation's earlier turns, oldest first. ``tables`` names those that the model may ask. The
-    best source comes with the text around its passage, the others with their passages, and each with more of the text
-    around it where there is room; those that do not fit are left out. The best one stays, cut short if it must be.
-    A question about a passage of the turn before continues its ``dialogue``, which is not counted. With ``may_refuse``
-    the model is told how to say that the sources do not answer. The curators' ``instructions``
-    stand behind the rules, so that a server's cache of prompts serves all questions of a collection.
+    ``history`` are the conversation's earlier turns, oldest first. ``tables`` are those that the model may query. The
+    best source comes with the text around its passage, the others with their passages; each gets more of the text
+    around it if there is room. Sources that do not fit are left out, except the best one, which is cut short. A
+    question about a passage of the previous turn continues its ``dialogue``, which is not counted. With ``may_refuse``
+    the model is told how to say that the sources do not answer. The curators' ``instructions`` follow the rules, so
+    that a server's prompt cache serves all questions of a collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -120,8 +122,9 @@ def compose(
 def _dialogue_to_continue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
-    """The messages of the turn before, where they hold the best source's passage under the same rules, and are not too
-    long; else none."""
+    """The messages of the previous turn, if they contain the best source's passage under the same rules and are not too
+    long; else none.
+    """
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
@@ -131,7 +134,7 @@ def _dialogue_to_continue(
 
 
 def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the source's best passage is quoted in the messages."""
+    """Whether the messages quote the source's best passage."""
     passage = _one_line(_as_quotation(source.block.best.content)).removeprefix("> ")
     return any(passage in _one_line(message["content"]) for message in dialogue if message["role"] == "user")
 
@@ -141,12 +144,14 @@ def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimated_tokens(text: str) -> int:
-    """About as many tokens as any model's tokeniser makes of the text, rather more than fewer; 0 for none."""
+    """An estimate, rather too high than too low, of the tokens that any tokeniser makes of the text; 0 for an empty
+    text.
+    """
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """What was computed for the model's own question, with the markers of its rows; cut to the room."""
+    """The result of the model's own query, with the markers of its rows, cut to the room left."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -186,8 +191,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _grown(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """The span and its quotation, grown within the block line by line while it fits: each ``step_up``-th line is one
-    above; with 0, those below come first, so that a question about the same source finds its beginning unchanged."""
+    """The span and its quotation, extended line by line within the block while it fits. Each ``step_up``-th line is
+    taken from above; with 0, lines below come first, so that the prompt of another question about the same source
+    begins the same.
+    """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
     turns = 0
@@ -226,7 +233,7 @@ def _name_told(source: ContextSource) -> str:
 
 
 def _conversation(history: Sequence[Turn]) -> str:
-    """The last turns; the markers of their answers named other sources, and go."""
+    """The last turns, their answers without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_one_line(turn.question)}")
@@ -239,7 +246,7 @@ def _conversation(history: Sequence[Turn]) -> str:
 
 
 def _name(tables: Sequence[str]) -> str:
-    """Names of tables are documents' text as well: they stand here, and not in the description of the function."""
+    """The names of tables, quoted: they are documents' text too, so they are not part of the function's description."""
     if not tables:
         return ""
     told = _as_quotation("\n".join(map(_one_line, tables)))
@@ -247,7 +254,7 @@ def _name(tables: Sequence[str]) -> str:
 
 
 def _as_quotation(text: str) -> str:
-    """The text as the model is told it, each line with its sign; of several blank lines one."""
+    """The text as the prompt quotes it, a sign before each line; several blank lines become one."""
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 

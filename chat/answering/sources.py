@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The rows that are shown as sources of their own, and behind them the others, numbered anew."""
+    """The rows that are shown, as sources of their own, then the other sources, numbered anew."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = blocks_of(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -39,8 +39,9 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """The rows that the question names, of the table that the passage is from, and the sources with them first. None
-    where it names none; while the database does not answer, which the log says, too."""
+    """The rows of the passage's table that the question names, and the sources with these rows first. None if it names
+    no row, or if the database does not answer, which is logged.
+    """
     try:
         with statements_within(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, detect_language(draft.question))
@@ -51,14 +52,14 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
 
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The sources, their markers unchanged, and behind them the rows that are shown and stand in none of them."""
+    """The sources, their markers unchanged, then the shown rows that none of them contains."""
     rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
     further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
 
 
 def rows_behind(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Of the sources, those that hold a row that is shown."""
+    """The sources that contain a row that is shown."""
     found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
     return tuple({source.marker: source for source in found if source is not None}.values())
 
@@ -92,8 +93,9 @@ NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """The tables that the asker of one question may see. ``names`` tells some of them, with their columns. ``sources``
-    are those of the question's search, and behind them the rows that were asked for since; markers once given stay."""
+    """The tables that the asker of one question may see. ``names`` are some of them, with their columns. ``sources``
+    are those of the question's search, then the rows queried since; a marker, once given, stays.
+    """
 
     def __init__(
         self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
@@ -105,7 +107,7 @@ class TablesOfQuestion:
         self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
-        """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
+        """The result of a query; None if it cannot be interpreted with confidence. Raises: TablesUnavailable."""
         return await in_thread(self._ask)(question)
 
     def _ask(self, question: str) -> Asked | None:
@@ -123,8 +125,9 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """The tables that the sources are from, or of whose documents they are and that the question is about; None without
-    any, and when the database does not answer in time."""
+    """The tables that the sources come from, and those of the sources' documents that the question is about; None
+    without any, and if the database does not answer in time.
+    """
     try:
         with statements_within(NAMING_SECONDS):
             tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
@@ -144,7 +147,7 @@ def find_sources(
     history: Sequence[Turn],
     profile: NamedProfile,
 ) -> AnswerDraft:
-    """What is found, from one server."""
+    """The sources found by one database server."""
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
         context = assemble(

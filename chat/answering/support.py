@@ -1,4 +1,4 @@
-"""How likely the passages that a sentence rests on bear it out: what it asserts, and what they say of it. PURE."""
+"""The probability that the cited passages support a sentence: what it asserts, and what they say of it. PURE."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ _JOINING = frozenset(stems(_JOINING_WORDS))
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """What can be checked of a sentence.
+    """The parts of a sentence that can be checked.
 
-    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, those that open a sentence
-    aside; ``numbers`` are those in digits, each with the values that it may have.
+    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, except those that open a
+    sentence; ``numbers`` are those in digits, each with its possible values.
     """
 
     text: str
@@ -109,9 +109,10 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """What the sentence asserts; None when that is nothing that a source could support.
+    """The sentence's assertion; None if it asserts nothing that a source could support.
 
-    So for a question, a greeting, a lead-in ("Here is how:"), and what says that the sources say nothing.
+    That is so for a question, a greeting, a lead-in ("Here is how:"), and a sentence saying that the sources do not
+    answer.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
@@ -127,17 +128,17 @@ def extract_assertion(sentence: str) -> Assertion | None:
 
 
 def declines(sentence: str) -> bool:
-    """Whether the sentence gives no answer: it says that the sources say nothing, excuses itself, or is a courtesy."""
+    """Whether the sentence gives no answer: it says that the sources do not answer, apologises, or is a courtesy."""
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As many spaces, so that offsets stay."""
+    """As many spaces, so that offsets stay the same."""
     return " " * len(match.group())
 
 
 def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """The stems of the capitalised words; neither single letters (units, labels) nor initials of the words before."""
+    """The stems of the capitalised words, without single letters (units, labels) and initials of the words before."""
     for at, word in enumerate(words):
         written = text[word.start : word.end]
         if len(written) < 2 or not written[0].isupper() or _opens_sentence(text, word.start):
@@ -150,7 +151,7 @@ def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
 
 
 def _opens_sentence(text: str, at: int) -> bool:
-    """Whether what begins there would be written with a capital anyway."""
+    """Whether a word at this offset would have a capital in any case."""
     start = at
     while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
         start -= 1
@@ -170,8 +171,8 @@ _EDGES = " \t\n*_`#>-•"
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """``text`` stands at [start, end) of whatever the passage was cut from. ``context`` is what it is read with (a
-    heading, the head of a table) and may be empty.
+    """``text`` is [start, end) of the text that the passage was cut from. ``context`` is the heading or table head that
+    it is read with; may be empty.
     """
 
     text: str
@@ -194,7 +195,7 @@ class EvidenceSentence:
 
 @dataclass(frozen=True)
 class EvidencePassage:
-    """A numbered passage. ``title`` holds what is known of the whole of it: its document and section."""
+    """A numbered passage. ``title`` names its document and section."""
 
     marker: int
     text: str
@@ -219,7 +220,7 @@ class EvidencePassage:
         return numbers_held(self.title).union(*map(numbers_held, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Whether the words stand in the text, but for white space, and not as parts of longer ones."""
+        """Whether the text contains the words, white space aside, and not as parts of longer words."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -230,7 +231,7 @@ class EvidencePassage:
 
 
 def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
-    """A passage of bare text; its sentences' offsets are the text's."""
+    """A passage of plain text; the offsets of its sentences are those of the text."""
     sentences = tuple(
         EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
     )
@@ -239,7 +240,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence of a passage, and the share of an assertion's weight in words that it holds, 0 to 1."""
+    """A sentence of a passage, and the share of an assertion's weight in words that it contains, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -247,7 +248,7 @@ class SentenceMatch:
 
 
 class AssertionCheck:
-    """Where the words of an assertion stand in the passages that it is checked against.
+    """Compares an assertion with the passages that should support it.
 
     ``weigh`` gives a stem's weight. ``weights`` are those of the assertion's stems.
     """
@@ -265,7 +266,7 @@ class AssertionCheck:
 
     @cached_property
     def matches(self) -> list[SentenceMatch]:
-        """All sentences, those first that hold most of the assertion's weight; ties in the order of the text."""
+        """All sentences, those with most of the assertion's weight first; ties in the order of the text."""
         matches = [
             SentenceMatch(passage, sentence, self._share_of(sentence.stems))
             for passage in self.passages
@@ -275,16 +276,18 @@ class AssertionCheck:
 
     @cached_property
     def verbatim_match(self) -> SentenceMatch | None:
-        """Where the assertion stands word for word, but for white space and markup at its ends; None where it does
-        not."""
+        """The span in which the assertion occurs word for word, white space and markup at its ends aside; None if it
+        does not.
+        """
         words = " ".join(self.assertion.text.strip(_EDGES).split())
         holders = {passage.marker for passage in self.passages if passage.holds_verbatim(words)}
         return next((match for match in self.matches if match.passage.marker in holders), None) if holders else None
 
     def share_of_best_pair(self) -> float:
-        """The largest share of the assertion's weight that two sentences in a row hold, their passage's title included.
+        """The largest share of the assertion's weight that two consecutive sentences contain, including their passage's
+        title.
 
-        Two sentences, because what one calls by its name the next calls "it".
+        Two sentences are taken because the second often calls "it" what the first names.
         """
         shares = (
             self._share_of(passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
@@ -298,7 +301,7 @@ class AssertionCheck:
 
 
 class SupportReason(StrEnum):
-    """What speaks against a sentence."""
+    """A reason to doubt a sentence."""
 
     NUMBER = "number"
     NAME = "name"
@@ -315,7 +318,7 @@ is always below."""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer, and the markers of the passages it rests on; none: on any of them."""
+    """A sentence of an answer, and the markers of the passages it is based on; if it has none, any of them."""
 
     text: str
     markers: tuple[int, ...] = ()
@@ -323,9 +326,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """How far a statement is supported, from 0 to 1, what speaks against it, and the sentence that comes closest.
+    """How far a statement is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
 
-    ``features`` is None for a statement that stands in a passage word for word. ``match`` is None when no passage holds
+    ``features`` is None for a statement that a passage contains word for word. ``match`` is None if no passage contains
     any of its words.
     """
 
@@ -350,8 +353,8 @@ class SupportScorer:
     def score(self, statements: Sequence[Statement]) -> list[SentenceSupport | None]:
         """The support of each statement, in order; None for one that asserts nothing (:func:`extract_assertion`).
 
-        A statement is checked against the passages it cites. One that cites no passage that is given is checked against
-        all of them, and has the reason `uncited`.
+        A statement is checked against the passages it cites. A statement that cites none of the given passages is
+        checked against all of them, and has the reason `uncited`.
         """
         return [self._score(statement) for statement in statements]
 
@@ -380,14 +383,14 @@ SAME_SUBJECT = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Each is 0 where nothing speaks against the assertion, and larger the more does.
+    """Reasons for doubt as numbers: 0 without doubt, larger with more.
 
-    Shares, from 0 to 1: ``unfamiliar``, the assertion's words that no passage holds; ``unphrased``, the neighbouring
-    words that nowhere stand together in them; ``scattered``, the weight in words that the best two sentences in a row
-    lack.
+    Shares, from 0 to 1: ``unfamiliar``, the assertion's words that no passage contains; ``unphrased``, its pairs of
+    neighbouring words that never occur together in them; ``scattered``, the weight in words that the best two
+    consecutive sentences lack.
 
-    ``unknown_numbers`` and ``unknown_names`` count what no passage holds. ``contradicted`` says that the sentence that
-    holds nearly the same words negates one that the assertion does not, or the other way round.
+    ``unknown_numbers`` and ``unknown_names`` count numbers and names that no passage contains. ``contradicted`` is true
+    if the sentence with nearly the same words negates a word that the assertion does not, or the other way round.
     """
 
     unfamiliar: float
@@ -399,7 +402,7 @@ class Features:
 
 
 def measure_features(check: AssertionCheck) -> Features:
-    """What speaks against an assertion in its passages; everything, where there is none."""
+    """The reasons to doubt an assertion, given its passages; all of them without a passage."""
     assertion, passages = check.assertion, check.passages
     neighbours = list(pairs([word.stem for word in assertion.words], 1))
     together = frozenset().union(*(passage.pairs for passage in passages))
@@ -440,7 +443,7 @@ CONTRADICTED = 0.4
 
 
 def _support_by_words(features: Features) -> float:
-    """The probability that a sentence is supported as far as its words say, numbers, names and negations aside."""
+    """The probability, by words alone, that a sentence is supported; numbers, names and negations are left out."""
     against = INTERCEPT + sum(weight * getattr(features, name) for name, weight in WEIGHTS.items())
     return 1.0 / (1.0 + math.exp(against))
 
@@ -458,7 +461,7 @@ def estimate_support(features: Features) -> float:
 
 
 def list_reasons(features: Features) -> tuple[SupportReason, ...]:
-    """What speaks against a sentence, the most telling first; none for one that is supported."""
+    """The reasons to doubt a sentence, the strongest first; none for a supported one."""
     holds = {
         SupportReason.NUMBER: features.unknown_numbers > 0,
         SupportReason.NEGATION: features.contradicted,
@@ -471,7 +474,7 @@ def list_reasons(features: Features) -> tuple[SupportReason, ...]:
 def groundedness(supports: Iterable[float]) -> float:
     """The probability that every sentence of an answer is supported: the product; 1 for an answer that asserts nothing.
 
-    One bad sentence spoils an answer, and a long one has more chances to hold one: the mean over sentences orders
-    answers worse (AUROC 0.80 against 0.83), the worst sentence alone does too (0.81).
+    One unsupported sentence spoils an answer, and a long answer is more likely to have one. The mean over sentences
+    orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
     """
     return math.prod(supports)

@@ -1,4 +1,4 @@
-"""The threads in which the parts of an answer run that would make the event loop wait."""
+"""Threads for the parts of an answer that would block the event loop."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ R = TypeVar("R")
 
 
 def in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """``function`` run in one of the few threads that search."""
+    """Run ``function`` in one of the few threads that search."""
     return _run_in(_SEARCHES, function)
 
 
 def in_database(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """``function`` run in one of the threads that read and store answers and their events."""
+    """Run ``function`` in one of the threads that read and store answers and their events."""
     return _run_in(_RECORDS, function)
 
 

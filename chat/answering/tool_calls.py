@@ -1,7 +1,7 @@
-"""The one function that a model may call, and its calls as they come: in pieces, several at once, malformed. PURE.
+"""The one function that a model may call, and the parsing of its calls: in pieces, several at once, malformed. PURE.
 
-Servers differ: OpenAI and vLLM send a call's id and name once and its arguments in pieces, told apart by ``index``;
-Ollama sends calls whole, all of them under index 0 in some versions; LM Studio gives each piece an id of its own.
+Servers differ. OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``.
+Ollama sends complete calls, in some versions all under index 0. LM Studio gives each piece an id of its own.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Unanswerable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a call as it was sent; what is not known of it is empty."""
+    """A piece of a call as it was sent; missing parts are empty."""
 
     index: int
     id: str = ""
@@ -68,7 +68,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """What is asked of the tables. Raises: Unanswerable."""
+        """The query to the tables. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
@@ -81,14 +81,14 @@ class Call:
         return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
-        """The call as it is sent back, in a form that every server reads: some fail over what their model wrote."""
+        """The call in a form that every server accepts when it is sent back: some fail over what their model wrote."""
         known = self.arguments if _object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
 class CallsOfRound:
-    """The calls of one completion, gathered from their pieces; the first :data:`MOST_CALLS` count."""
+    """The calls of one completion, collected from their pieces; only the first :data:`MOST_CALLS` count."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
@@ -112,12 +112,14 @@ class CallsOfRound:
 
 
 def _begins_another(call: Call, piece: CallPiece) -> bool:
-    """Whether the piece, of the same index, is the beginning of a further call."""
+    """Whether a piece with the same index begins another call."""
     return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
 
 
 def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """The pieces of calls in a completion's "delta" or "message". Raises: TypeError, AttributeError for others."""
+    """The pieces of calls in a completion's "delta" or "message". Raises: TypeError or AttributeError if it is
+    malformed.
+    """
     return tuple(_piece(at, each) for at, each in enumerate(sent or []))
 
 
@@ -135,7 +137,7 @@ def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
 
 
 def storable(text: str) -> str:
-    """The text without what no database and no page can hold."""
+    """The text without characters that a database or a page cannot contain."""
     return text.replace("\x00", "").encode(errors="ignore").decode()
 
 

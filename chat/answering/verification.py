@@ -1,4 +1,4 @@
-"""An answer checked against its sources: what its markers point at, and how far its sentences are supported."""
+"""Checks an answer against its sources: which words its markers cite, and how far its sentences are supported."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
-    """The words of the sources that an answer's markers mean, in order, and each of its sentences with its support.
+    """The words of the sources that an answer's markers cite, in order, and each of its sentences with its support.
 
-    Words that stand in a source as they stand in the answer are found as they are (support 1). Else the sentence of the
-    source that comes closest is quoted, and the support is the probability that it bears the words out. Headings and
-    code are no sentences; the support of a sentence that asserts nothing is None. So is that of what is written in
-    another language than the sources it rests on, where words tell nothing.
+    Words that a source contains verbatim have the support 1. Otherwise the closest sentence of the source is quoted,
+    and the support is the probability that it supports the words. Headings and code are not sentences. The support is
+    None for a sentence that asserts nothing, and for one in another language than its sources, where words cannot be
+    compared.
     """
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
@@ -52,7 +52,7 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
 def _cite(
     marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
-    """What the marker means: the words themselves, where they are verbatim, else what comes closest to them."""
+    """The words that the marker cites: the same words, if they are verbatim, else the closest ones."""
     block = source.block
     verbatim = _find_verbatim(words, source)
     value: float | None = 1.0
@@ -79,8 +79,9 @@ def _cite(
 
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
-    """Start and end of what stands in a source word for word; None where it does not. Numbers in brackets count as the
-    same in the document's writing and in an answer's."""
+    """Start and end of a text that a source contains word for word; None if it does not. Brackets around numbers may be
+    written as in the document or as in an answer.
+    """
     block = source.block
     start = quoted(block.content).find(quoted(words)) if words else -1
     found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
@@ -88,7 +89,7 @@ def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
-    """Start and end of code that the answer put between fences of its own; it may be indented otherwise there."""
+    """Start and end, in a source, of code that the answer fenced itself; its indentation may differ."""
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
@@ -99,7 +100,7 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
 
 
 def evidence_of(source: ContextSource) -> EvidencePassage:
-    """A source's units, with offsets of the document; headings are read with what stands under them."""
+    """A source's units, with offsets in the document; headings are joined with the text below them."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
@@ -133,7 +134,7 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """The support, rounded; None in another language, unless the words stand in the source as they are."""
+    """The support, rounded; None for another language, unless the source contains the words verbatim."""
     if support is None or not (is_comparable or support.features is None):
         return None
     return round(support.support, DIGITS)

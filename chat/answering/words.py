@@ -1,4 +1,4 @@
-"""The words of a text that carry meaning, its numbers, and what it negates, in English and Dutch. PURE."""
+"""The content words of a text, its numbers, and its negations, in English and Dutch. PURE."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENDINGS = (
 
 
 def stems(text: str) -> list[str]:
-    """The words of ``text`` that carry meaning, reduced to their likely stems, in order, without repeats."""
+    """The content words of ``text``, reduced to their likely stems, in order, without repeats."""
     return list(_stems(text))
 
 
@@ -46,13 +46,15 @@ def stem_set(*texts: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _stems(text: str) -> tuple[str, ...]:
-    """An answer asks for those of each sentence, item and row of its sources several times."""
+    """Cached: an answer needs those of each sentence, item and row of its sources several times."""
     return tuple(dict.fromkeys(stem for run in text.split() for stem in _stems_of_run(run)))
 
 
 @functools.lru_cache(maxsize=2**15)
 def _stems_of_run(run: str) -> tuple[str, ...]:
-    """Of characters without white space, which no identifier reaches beyond: documents say most of them again."""
+    """The stems in a run of characters without white space. Cached: documents repeat most runs, and no identifier is
+    longer than a run.
+    """
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
         # Not joined to anything and without capital letters inside, it is no identifier.
@@ -74,7 +76,7 @@ def _stem(word: str) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def stems_of_word(word: str) -> tuple[str, ...]:
-    """None for a word without meaning of its own, several for a joined name."""
+    """The stems of a word: none for a stop word, several for a joined name."""
     return tuple(stems(word))
 
 
@@ -88,7 +90,7 @@ class StemmedWord:
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """The words that carry meaning, in order, with repeats; a name in camel case counts as its parts as well."""
+    """The content words, in order, with repeats; the parts of a name in camel case count as well."""
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
     )
@@ -96,7 +98,7 @@ def split_words(text: str) -> tuple[StemmedWord, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def stems_in_order(text: str) -> tuple[str, ...]:
-    """The stems of `split_words`, where nobody asks for their places."""
+    """The stems of `split_words`, without their offsets."""
     return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
 
 
@@ -107,12 +109,12 @@ def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
 
 
 def stem_weight(holders: int, texts: int) -> float:
-    """How much a stem tells that ``holders`` of ``texts`` texts hold: most where none does: it is what is missing."""
+    """The weight of a stem that ``holders`` of ``texts`` texts contain; it is highest if none does."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
 def stem_weights(wanted: Sequence[str], texts: Sequence[Collection[str]]) -> dict[str, float]:
-    """The weight of each wanted stem among texts, given as the stems that they hold."""
+    """The weight of each wanted stem among texts, which are given as their stems."""
     return {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in wanted}
 
 
@@ -134,7 +136,7 @@ _NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, 
 
 
 def number_values(number: str) -> frozenset[str]:
-    """The values that the digits may stand for: English and Dutch disagree on what a comma and a point mean.
+    """The values that the digits may have: English and Dutch disagree on the meaning of a comma and a point.
 
     ``1,234`` is 1234 and 1.234; ``1.234,5`` is 1234.5 alone; times and versions are themselves.
     """
@@ -154,7 +156,7 @@ def number_values(number: str) -> frozenset[str]:
 
 
 def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
-    """For each number in digits, in order, the values that it may have.
+    """The possible values of each number in digits, in order.
 
     Number words are left out: "een" is nearly always the article, and "one" a pronoun.
     """
@@ -162,7 +164,7 @@ def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
 
 
 def numbers_held(text: str) -> frozenset[str]:
-    """All values that the digits and the number words of a text may stand for."""
+    """All values that the digits and the number words of a text may have."""
     words = (word.lower() for word in _LETTERS.findall(text))
     return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
 
@@ -191,10 +193,10 @@ _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Whether one of two texts negates a word that the other holds and does not negate.
+    """Whether one of two texts negates a word that the other contains and does not negate.
 
-    ``words`` and ``others`` are the texts' stems. A word counts as negated by what comes right before it; the other
-    text must have no negation anywhere near it, because Dutch negates behind the verb as well.
+    ``words`` and ``others`` are the texts' stems. A word counts as negated if a negation comes right before it. The
+    other text must have no negation anywhere near the word, because Dutch also negates behind the verb.
     """
     return bool(
         (negated_stems(text) & others) - _stems_near_negation(other_text)
@@ -203,7 +205,7 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
 
 
 def negated_stems(text: str) -> frozenset[str]:
-    """The stem of the first word that carries meaning after each negation."""
+    """The stem of the first content word after each negation."""
     return frozenset(_stems_around_negations(text, after=1, before=0))
 
 

@@ -1,4 +1,4 @@
-"""What the API's views of questions and answers share: who may ask, how much, and whose answers are reached."""
+"""Shared by the API's views of questions and answers: permission to ask, limits, and the caller's own answers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class AskersView(ApiView):
 
 
 def visitor_behind(request: Request) -> str:
-    """The browser behind an anonymous request; empty for a user, and for a program that keeps no cookies.
+    """The browser's id for an anonymous request; empty for a user, and for a program that keeps no cookies.
 
-    A session is not begun for such a program: each of its calls would leave one behind.
+    No session is begun for such a program: each of its calls would leave one behind.
     """
     if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return ""
@@ -45,13 +45,14 @@ def visitor_behind(request: Request) -> str:
 
 
 def session_behind(request: Request) -> str:
-    """The key of the session that says who calls; empty for other credentials."""
+    """The key of the session that authenticates the caller; empty for other credentials."""
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
     return request._request.session.session_key or "" if is_by_session else ""
 
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """An answer that the caller asked for; one of a program without an account is reached without one.
+    """An answer that the caller asked for. An answer asked without an account or cookies can be reached by anyone with
+    its id.
 
     Raises: Http404.
     """

@@ -1,7 +1,7 @@
 """OpenAI's chat completions over the site's own answers.
 
-A parameter that would change what the answer means is refused. One that only tunes a model has no effect, and the
-response names it.
+A parameter that would change the meaning of the answer is refused. A parameter that only tunes a model is ignored, and
+the response names it.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
     def list_ignored(self) -> list[str]:
-        """The names of what was sent and had no effect."""
+        """The names of the parameters that were sent and ignored."""
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]
@@ -195,9 +195,9 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """What stays the same in everything that is sent of one completion.
+    """The fields that all chunks of one completion share.
 
-    ``site`` is the site's address without a closing slash; ``ignored`` names what was sent and had no effect.
+    ``site`` is the site's address without a closing slash; ``ignored`` names the parameters that were sent and ignored.
     """
 
     id: str
@@ -208,7 +208,7 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """The completion with the answer (in the form of chat.streaming.payloads.completed)."""
+        """The completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
         message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         usage = self.usage(answer, sources)
@@ -223,7 +223,9 @@ class ChatCompletion:
         return self.chunk(self._cite(answer), "stop", **self._beside(answer, sources))
 
     def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """What the model consumed; estimated from the length of the texts, and marked so, when no model was asked."""
+        """The tokens that the model used; estimated from the length of the texts, and marked so, if no
+        model was asked.
+        """
         counted = answer["usage"] or {
             "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _tokens([whole_text(answer)]),
@@ -241,8 +243,8 @@ class ChatCompletion:
         return {**known, **own}
 
     def _cite(self, answer: Payload) -> dict[str, Any]:
-        """Citations, and the same in the form in which OpenAI's models cite web pages: the place of each marker in the
-        text, with the address of the words it stands for. A citation whose document is gone has no such annotation.
+        """The citations, and the same in the form in which OpenAI's models cite web pages: the span of each marker in
+        the text, with the address of the words it cites. A citation whose document was deleted has no such annotation.
         """
         annotations = []
         for citation in answer["citations"]:
@@ -261,9 +263,9 @@ def _tokens(texts: Iterable[str]) -> int:
 async def chunks(
     answer_id: uuid.UUID, user: Any, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
-    """Chunks of the completion, the last one with everything that is known of the answer, or an error; then the end.
+    """Chunks of the completion, the last one with all fields of the answer, or an error; then the end marker.
 
-    What was streamed is the answer, unless the model failed half-way or the site's process died: the whole answer then
+    The streamed text is the answer, unless the model failed half-way or the site's process died. Then the whole answer
     follows behind a ruled line, and the last chunk has it alone as ``answer``.
     """
     await give_back_connection()
@@ -376,10 +378,10 @@ class CompletionsView(OpenAIView):
 
 
 def _continued_conversation(user: Any, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
-    """The user's conversation whose last answer is the last reply of the messages; None: they begin a new one.
+    """The user's conversation whose last answer is the last reply in the messages; None if they begin a new one.
 
     Without this, each follow-up would become a conversation of its own in the user's list. Programs without a user have
-    no list, and must not be put together with strangers who asked the same.
+    no list, and must not be joined to the conversations of strangers who asked the same.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None

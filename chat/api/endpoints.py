@@ -61,7 +61,7 @@ class ConversationViewSet(
     viewsets.GenericViewSet[Conversation],
     AskersView,
 ):
-    """The caller's conversations, the one asked in last first. Deleting one deletes its answers."""
+    """The caller's conversations, the one with the latest question first. Deleting one deletes its answers."""
 
     tag = "Conversations"
     pagination_class = Pagination
@@ -84,14 +84,14 @@ class ConversationViewSet(
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
+    """The answer's events after the one named ``after``, as they are published, while the caller may read them."""
     return sse.respond(answer_events(answer, request.user, after, session_behind(request), caller_of(request)))
 
 
 async def answer_events(
     answer: Answer, user: Any, after: str = "", session_key: str = "", caller: str = ""
 ) -> AsyncIterator[bytes]:
-    """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
+    """Server-sent events, the last one `completed` or `failed`. A `reset` cancels the tokens before it."""
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
@@ -102,7 +102,9 @@ async def answer_events(
 
 
 async def give_back_connection() -> None:
-    """Saving the session may have opened the request's connection again; a stream must not hold one while it waits."""
+    """Close the request's database connection, which saving the session may have opened: a stream must not keep one
+    while it waits.
+    """
     await sync_to_async(connections.close_all)()
 
 
@@ -146,7 +148,7 @@ class AskView(AskersView):
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:
-    """What ``body`` asks, checked, and the question as a row. Raises: as :func:`begin_answer`."""
+    """Validate ``body`` and save its question as a row. Raises: as :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
@@ -163,7 +165,7 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """The caller's question as a row, not answered yet (see :func:`chat.streaming.asking.begin`).
+    """Save the caller's question as a row without an answer (see :func:`chat.streaming.asking.begin`).
 
     Raises: ValidationError by field; SiteBusy; BudgetSpent; DiskFull.
     """
@@ -176,10 +178,10 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 def finish_answer(answer: Answer, user: Any) -> Answer:
     """The answer, written to its end and saved.
 
-    When the caller hangs up, Django cancels the request, asgiref what runs for it, and with that the writing.
+    If the caller hangs up, Django cancels the request and asgiref its tasks, so the writing stops too.
 
-    Raises: Unavailable with the sentence that it failed with; InsufficientStorage when it could not be saved, because
-    the disk is full; PermissionDenied when ``user`` lost the right to its sources meanwhile.
+    Raises: Unavailable with the sentence that the answer failed with; InsufficientStorage if the disk is full, so that
+    it could not be saved; PermissionDenied if ``user`` lost the right to its sources meanwhile.
     """
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:

@@ -1,9 +1,9 @@
 """The Model Context Protocol at /mcp: programs that run language models search, read and ask the site's documents.
 
-Each POST is whole in itself (streamable HTTP without sessions, answered in JSON), so any process answers any of them.
-The package `mcp` speaks the protocol. It is imported by the first call, because it takes 26 MiB of memory.
+Each POST is complete in itself (streamable HTTP without sessions, answered in JSON), so any process can answer it. The
+package `mcp` implements the protocol. It is imported by the first call, because it takes 26 MiB of memory.
 
-`search` and `fetch` have the form that ChatGPT's connectors expect of a source of documents.
+`search` and `fetch` have the form that ChatGPT's connectors expect.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _ID = re.compile(r"([0-9]{1,18})(?::([0-9]{1,9})(?:-([0-9]{1,9}))?)?")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``call`` gets the request and the arguments; ``scope`` is what an API key needs, and the limit that counts."""
+    """``call`` gets the request and the arguments; ``scope`` is the scope that an API key needs, and names the limit
+    that counts.
+    """
 
     call: Callable[[Request, Mapping[str, Any]], dict[str, Any]]
     scope: Scope
@@ -94,7 +96,7 @@ class McpView(AskersView):
         return async_to_sync(_respond)(self, request)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """What a tool returns, or why it refuses: a sentence for the model."""
+        """The tool's result, or the reason why it refuses: a sentence for the model."""
         from mcp_types import CallToolResult, TextContent
 
         try:
@@ -202,7 +204,7 @@ def _search(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A document, or of a long one what stands around a passage, or behind a place."""
+    """A document; of a long one, the text around a passage or after an offset."""
     given = str(arguments.get("id", ""))
     found = _ID.fullmatch(given)
     pk, start, end = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
@@ -294,7 +296,7 @@ TOOLS: Mapping[str, Tool] = {
 
 @require_GET
 def oauth_protected_resource(request: HttpRequest) -> HttpResponse:
-    """What a client needs to know of /mcp to sign in (RFC 9728). Without MCP_SIGN_IN keys are made by hand."""
+    """The metadata that a client needs to sign in to /mcp (RFC 9728). Without MCP_SIGN_IN, people make keys by hand."""
     servers = {"authorization_servers": [request.build_absolute_uri("/").rstrip("/")]} if settings.MCP_SIGN_IN else {}
     return JsonResponse(
         {

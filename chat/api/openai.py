@@ -1,4 +1,4 @@
-"""OpenAI's protocol, but for chat completions: keys, the form of refusals, models and embeddings."""
+"""OpenAI's protocol, except chat completions: keys, the form of refusals, models and embeddings."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def kind_of(status_code: int) -> str:
 
 
 def _first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """The first field that is at fault, such as ``messages[1].content``, and its sentence."""
+    """The first field with an error, such as ``messages[1].content``, and its sentence."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         # Refusals of a list's members come by position.
@@ -172,8 +172,9 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: Any) -> list[dict[str, Any]]:
-    """All documents at once, each collection in service that the user may read, both also with each language model that
-    the user has a choice of, and the site's embedder."""
+    """The model for all documents, one for each collection in service that the user may read, each of these again with
+    every language model that the user may choose, and the site's embedder.
+    """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
     first = min((one["created"] for one in each), default=0)
@@ -187,7 +188,7 @@ def models_for(user: Any) -> list[dict[str, Any]]:
 
 
 def embedding_model() -> dict[str, Any]:
-    """Its id names the vector space: vectors of two ids cannot be compared."""
+    """The embedder's id. It names the vector space: vectors of different ids cannot be compared."""
     return _model(conf.embedder().name, _("Embeddings"))
 
 
@@ -221,7 +222,7 @@ class ModelView(OpenAIView):
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 class TextsField(serializers.Field[list[str], Any, Any, Any]):
-    """A text or several, each of a length that the embedder reads to its end."""
+    """One text or several, each short enough for the embedder to read as a whole."""
 
     def to_internal_value(self, data: Any) -> list[str]:
         texts = [data] if isinstance(data, str) else data

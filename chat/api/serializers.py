@@ -1,4 +1,4 @@
-"""What the API takes, and what it gives: answers as chat.streaming.payloads builds them, with the text as `answer`."""
+"""Request and response fields of the API: answers as chat.streaming.payloads builds them, with the text as `answer`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class QuestionChoiceSerializer(serializers.Serializer[Any]):
 
 
 class StatementSerializer(serializers.Serializer[Any]):
-    """A sentence of the answer, held against the sources."""
+    """A sentence of the answer, checked against the sources."""
 
     start = serializers.IntegerField(help_text="Where it begins in the answer.")
     end = serializers.IntegerField()
@@ -205,8 +205,8 @@ def answer_as_json(answer: Answer) -> dict[str, Any]:
 
 
 def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str, Any]]:
-    """The answers with their question, their state, and what their asker thought of them; of one that ``user`` may not
-    read any more, the question and the state.
+    """The answers with their question, their state, and their asker's feedback. If ``user`` may no longer read an
+    answer, only its question and state.
     """
     listed = list(answers)
     withheld = rights.withheld_from(user, listed)
@@ -238,8 +238,8 @@ def _state(answer: Answer) -> dict[str, Any]:
 
 
 def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of chat.streaming.payloads.completed as the API promises it: the text is called `answer`, and that it
-    repeats another answer is told without that one's id, which would let the caller read what a stranger asked.
+    """The form of chat.streaming.payloads.completed as the API promises it. The text is called `answer`. A repeated
+    answer is marked without the id of the original, which would let the caller read what a stranger asked.
     """
     rest = {name: value for name, value in completed.items() if name != "text"}
     return {"answer": completed["text"], **rest, "repeats": completed["repeats"] is not None}

@@ -1,4 +1,4 @@
-"""What was said before a question in its conversation."""
+"""The earlier questions and answers of a conversation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ REMEMBERED_STATUSES = (Answer.Status.COMPLETED, Answer.Status.STOPPED)
 
 
 def turns_before(answer: Answer) -> tuple[Turn, ...]:
-    """The last questions of the answer's conversation that were answered, with their answers, oldest first.
+    """The last answered questions of the answer's conversation, with their answers, oldest first.
 
-    A refusal counts as an empty answer: its question still says what is being talked about. So does an answer that the
-    asker may not read any more. When the question brought its history along, that counts in place of the
-    conversation's.
+    A refusal counts as an empty answer: its question still gives the subject. So does an answer that the asker may no
+    longer read. If the question came with its own history, that is used instead.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -33,12 +32,12 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
 
 
 def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
-    """What a model was told in the turn, where the same documents are asked."""
+    """The messages that a model got in that turn, if the same documents are searched."""
     return tuple(turn.dialogue) if turn.collection_id == answer.collection_id else ()
 
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The documents, by id, and the collections, by slug, of the sources that the answer's text names."""
+    """The documents (ids) and collections (slugs) of the sources that the answer's text cites."""
     named = {marker.number for marker in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]
     documents = dict.fromkeys(document["id"] for document in cited)
@@ -47,10 +46,10 @@ def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def collections_behind(answer: Answer) -> list[int]:
-    """The collections that the answer may rest on: those of what it quotes, and of what it may say again.
+    """The collections that the answer may be based on: those it quotes, and those whose content it may repeat.
 
-    A question that was rewritten from earlier answers, or put to a model with them, may repeat what they said. A
-    question that is offered may name what any of the searched documents names.
+    A question that was rewritten from earlier answers, or sent to a model with them, may repeat their content. A
+    suggested question may contain words of any document searched.
     """
     quoted = rights.documents_of(answer.quoted_places)
     behind = set(rights.collections_in(rights.places_of(quoted), quoted))
@@ -62,7 +61,7 @@ def collections_behind(answer: Answer) -> list[int]:
 
 
 def documents_behind(answer: Answer) -> list[int]:
-    """The documents that the answer may rest on: those that it quotes, and those of what it may say again."""
+    """The documents that the answer may be based on: those it quotes, and those whose content it may repeat."""
     behind = set(rights.documents_of(answer.quoted_places))
     if may_retell(answer):
         behind |= behind_earlier(answer)[1]
@@ -70,12 +69,12 @@ def documents_behind(answer: Answer) -> list[int]:
 
 
 def may_retell(answer: Answer) -> bool:
-    """Whether the answer may say again what earlier ones of its conversation said."""
+    """Whether the answer may repeat the content of earlier answers of its conversation."""
     return bool(answer.completed_question) or answer.prompt_version is not None
 
 
 def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """The collections and the documents behind the answers that came before this one and count for it."""
+    """The collections and documents behind the earlier answers that this one may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in _answers_before(answer) if not earlier.refused]

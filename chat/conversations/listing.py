@@ -1,4 +1,4 @@
-"""One's own conversations as a list: found by their words, newest first, under headings of time."""
+"""A person's own conversations as a list: searched by words, newest first, grouped by age."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Listing:
 
 
 def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
-    """The newest ``limit`` of those that mention all the words of ``wanted``, as far as ``user`` may read them."""
+    """The newest ``limit`` conversations with all the words of ``wanted``, as far as ``user`` may read them."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
@@ -40,9 +40,10 @@ def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = ""
 
 
 def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> ConversationQuerySet:
-    """Those with every word of ``wanted`` in their title, or in a question or an answer; all of them without words.
+    """The conversations with every word of ``wanted`` in their title, a question or an answer; all of them without
+    words.
 
-    The words of an answer that ``user`` may not read any more are not found.
+    The words of an answer that ``user`` may no longer read are not searched.
     """
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()

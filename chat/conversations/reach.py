@@ -1,4 +1,4 @@
-"""Whose conversations and answers a request reaches, from a page and over the API."""
+"""The conversations and answers that a request may reach, from a page and over the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def visitor_of(request: HttpRequest) -> str:
 
 
 def known_visitor(request: HttpRequest) -> str:
-    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
+    """The browser's id, or nothing. Only asking creates it, so that looking around leaves no session behind."""
     return str(request.session.get(VISITOR_KEY, ""))
 
 
@@ -35,7 +35,7 @@ def own_conversations(request: HttpRequest) -> ConversationQuerySet:
 
 
 def conversations_of_nobody() -> ConversationQuerySet:
-    """Those of programs without an account or cookies, which reach them by their ids."""
+    """Conversations of programs without an account or cookies, which reach them by their ids."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -52,13 +52,14 @@ def answers_of_nobody() -> QuerySet[Answer]:
 
 
 def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """One's own; anybody's with the permission to change answers."""
+    """The caller's own answers; with the permission to change answers, anybody's."""
     return Answer.objects.all() if rights.may_act_on_all(request.user) else own_answers(request)
 
 
 def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
-    """Answers of the caller's own conversations; staff with the permission to view answers may read those of others
-    whose documents they may read."""
+    """Answers of the caller's own conversations. Staff with the permission to view answers may also read those of
+    others, if they may read their documents.
+    """
     if rights.may_read_all(user):
         closed = rights.is_closed_to(user)
         own = Q(conversation__owner=user)
@@ -71,8 +72,9 @@ def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Whoever reads
-    another person's is told of, for the record. Raises: Http404."""
+    """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Reading another
+    person's answer is recorded in the audit log. Raises: Http404.
+    """
     answers = answers_readable_by(request.user, known_visitor(request))
     if of_nobody:
         answers = answers | answers_of_nobody()

@@ -1,4 +1,4 @@
-"""What is forgotten: old conversations, and deleted documents in what explains earlier answers."""
+"""Deletes old conversations, and removes deleted documents from the traces of earlier answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORGET = f"""
 
 
 def delete_old_conversations() -> int:
-    """Delete the conversations in which nobody has asked for CONVERSATION_DAYS, with all that belongs to their answers.
+    """Delete conversations without a question for CONVERSATION_DAYS, with everything that belongs to their answers.
 
     Returns how many.
     """
@@ -57,10 +57,10 @@ def _note_deleted_documents(documents: Sequence[Document], **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Take the passages of deleted documents out of the traces of answers, and the stored streams of those answers.
+    """Remove the passages of deleted documents from the traces of answers, and the stored streams of those answers.
 
-    Such an answer serves no other question any more. Returns how many answers were changed. What an answer says and
-    quotes stays: it is part of its asker's conversation.
+    Such an answer is not reused for another question. Returns how many answers were changed. The text and quotations of
+    an answer stay: they are part of its asker's conversation.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -1,6 +1,6 @@
 """Present rights: who may read an answer's text now, and who may act on it.
 
-An answer is read with the rights of the moment of reading, not with those of the moment of asking.
+An answer is read with the rights at the time of reading, not at the time of asking.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def withheld_message() -> str:
 
 
 def may_read_all(user: Any) -> bool:
-    """Whether ``user`` may read everybody's answers, as far as their documents: staff with the permission for it."""
+    """Whether ``user`` may read everybody's answers, if they may read their documents: staff with the permission for
+    it.
+    """
     return is_staff_with(user, "chat.view_answer")
 
 
@@ -41,12 +43,14 @@ def may_act_on_all(user: Any) -> bool:
 
 
 def tell_of_look(conversation: Conversation) -> None:
-    """Say that somebody opened a conversation of another person, as the permission to view answers allows."""
+    """Send the signal that somebody opened a conversation of another person, as the permission to view
+    answers allows.
+    """
     tell("conversation.viewed", conversation)
 
 
 def asker_of(answer: Answer) -> Any:
-    """The user who asked, with the limits of the key that the question came with; nobody's user for a visitor."""
+    """The user who asked, limited by the API key of the question; an anonymous user for a visitor."""
     owner = answer.conversation.owner
     if owner is None:
         return AnonymousUser()
@@ -63,8 +67,8 @@ def readable_collections(user: Any) -> frozenset[int]:
 class Rights:
     """What a user may read at one moment.
 
-    ``reads_all`` is for those who may read other people's answers, ``reads_deleted`` for those of them to whom no
-    collection is closed: they read what rests on deleted collections, of which nobody knows who might read them.
+    ``reads_all`` is for users who may read other people's answers. ``reads_deleted`` is for those of them who may read
+    all collections: only they read answers based on deleted collections, whose rights are no longer known.
     """
 
     collections: frozenset[int]
@@ -76,11 +80,11 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def see(self, places: Mapping[int, int]) -> bool:
-        """Whether all of these documents may be read, given with the collections that they lie in now."""
+        """Whether all of these documents may be read; each is given with its present collection."""
         return self.collections.issuperset(places.values()) and not (self.readers and self.hide(places))
 
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
-        """Those of the documents that are there and may not be read, because they are narrowed or have been moved."""
+        """Those of the existing documents that may not be read, because access was narrowed or they were moved."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -99,7 +103,7 @@ def rights_of(user: Any) -> Rights:
 
 
 def places_of(documents: Iterable[int]) -> dict[int, int]:
-    """The collection that each of the documents lies in now; those that are gone are missing."""
+    """The present collection of each of the documents; deleted ones are missing."""
     wanted = set(documents)
     # In no order: the database sorts for nobody.
     return dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
@@ -110,9 +114,10 @@ def collections_in(places: Mapping[int, int], documents: Iterable[int]) -> froze
 
 
 def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Ids of those answers whose text rests on a collection or a document that ``user`` may not read.
+    """Ids of the answers whose text is based on a collection or a document that ``user`` may not read.
 
-    A deleted collection is read by nobody but those who may read all answers. A few queries, however many answers.
+    Answers from a deleted collection can be read only by users who may read all answers. Needs a few queries for any
+    number of answers.
     """
     listed = list(answers)
     if not listed:
@@ -134,7 +139,7 @@ def is_withheld(user: Any, answer: Answer) -> bool:
 
 
 def offers_key(collections: Iterable[int], user: Any) -> str:
-    """What ``user`` sees of the narrowed documents that questions which are offered may have their words from."""
+    """The narrowed documents that ``user`` may see, among those whose words suggested questions may contain."""
     behind = frozenset(collections)
     return narrowing_key(behind, readers_in(behind, user))
 
@@ -174,9 +179,10 @@ def why_answer(user: Any, answer: Answer) -> Reason:
 
 
 def is_closed_to(user: Any, path: str = "") -> Q | None:
-    """That the answer at ``path`` rests on something which ``user`` may not read now; None when none does.
+    """An SQL condition: the answer at ``path`` is based on something that ``user`` may not read now; None if all are
+    open.
 
-    For those who see other people's answers: of these, the question is not shown either.
+    If ``user`` may see other people's answers, their questions are hidden too.
     """
     rights = rights_of(user)
     if rights.reads_deleted and not rights.readers:
@@ -195,13 +201,13 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
 
 
 def open_to(user: Any, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    """Those of anybody's answers that ``user``, who may see other people's, may read now."""
+    """Anybody's answers that ``user``, who may see other people's, may read now."""
     closed = is_closed_to(user)
     return answers if closed is None else answers.exclude(closed)
 
 
 def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Those of anybody's conversations whose answers ``user`` may all read now."""
+    """Anybody's conversations of which ``user`` may read all answers now."""
     closed = is_closed_to(user)
     if closed is None:
         return conversations
@@ -209,7 +215,7 @@ def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> Q
 
 
 class _IsAmong(Func):
-    """That a value is in an array."""
+    """An SQL condition: a value is in an array."""
 
     arg_joiner = " = ANY ("
     template = "(%(expressions)s))"

@@ -1,4 +1,4 @@
-"""Conversations that others may read: a link leads to what was chosen, as far as they may read the documents."""
+"""Shared conversations: a link shows the chosen part, as far as the reader may read the documents."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def share(
     audience: str = Conversation.ShareAudience.LINK,
     answer: Answer | None = None,
 ) -> uuid.UUID:
-    """The token in the conversation's link, which leads to what is chosen now. A link that is there already is kept.
+    """The token of the conversation's link, which shows the chosen part from now on. An existing link is kept.
 
-    ``answer`` is the one that is shared with the scope ANSWER.
+    ``answer`` is the shared answer with the scope ANSWER.
     """
     Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
     Conversation.objects.filter(pk=conversation.pk).update(
@@ -40,14 +40,14 @@ def share(
 
 
 def stop_sharing(conversation: Conversation) -> None:
-    """The link leads nowhere from now on, and will not again: sharing anew makes another one."""
+    """Disable the link for good: sharing again creates another one."""
     conversation.share_token = conversation.shared_at = conversation.shared_answer = None
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
 def shared_conversation(token: uuid.UUID, user: Any) -> Conversation | None:
-    """The conversation that the link leads ``user`` to; None when its owner has stopped sharing it, or never did, or
-    shares it with others.
+    """The conversation that the link opens for ``user``; None if its owner does not share it, or shares
+    it with others.
     """
     conversation = Conversation.objects.select_related("collection").filter(share_token=token).first()
     if conversation is None:
@@ -60,7 +60,7 @@ def shared_conversation(token: uuid.UUID, user: Any) -> Conversation | None:
 
 
 def is_shared(conversation: Conversation, answer: Answer) -> bool:
-    """Whether the link of the conversation leads to this answer of it."""
+    """Whether the conversation's link shows this answer."""
     match conversation.share_scope:
         case Conversation.ShareScope.FOLLOWING:
             return True
@@ -70,10 +70,10 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
 
 
 def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Ids of those answers that rest on a document which ``user`` may not read, or which is there no more.
+    """Ids of the answers based on a document that ``user`` may not read, or that was deleted.
 
-    All the sources and near places of an answer count, not the cited ones alone: their passages are shown with it, and
-    a model has read them. So do those of the earlier answers that it may say again.
+    All sources and near places of an answer count, not only the cited ones: their passages are shown with it, and a
+    model has read them. So do those of earlier answers whose content it may repeat.
     """
     listed = list(answers)
     behind = {answer.pk: rights.documents_behind(answer) for answer in listed}

@@ -1,4 +1,4 @@
-"""Approved answers in the admin, and the form that mending an answer shares with them."""
+"""Approved answers in the admin, and the form that they share with the page for mending an answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that can be cited, with the marker that it would have in the text."""
+    """A passage that can be cited, with its marker in the text."""
 
     marker: int
     passage: Passage
@@ -67,10 +67,10 @@ class OfferedPassage:
 def find_offers(
     user: Any, question: str, cited: Sequence[tuple[int, int]] = (), collection: str = ""
 ) -> list[OfferedPassage]:
-    """The passages that are ``cited`` already, given as markers and chunks, and those nearest to the question;
-    none that the user may not read.
+    """The passages that are already ``cited``, given as markers and chunks, and those closest to the question, as far
+    as the user may read them.
 
-    Raises: RetrievalError when the question cannot be searched.
+    Raises: RetrievalError if the question cannot be searched.
     """
     filters = filters_for(user, collection)
     known = [pk for _marker, pk in cited]
@@ -89,15 +89,15 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Markers and chunks out of what a form sends; what is neither is left out."""
+    """Markers and chunks from a form's values; other values are ignored."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """An approved answer with its passages. ``offers`` are those to choose from.
+    """An approved answer with its passages. ``offers`` are the passages to choose from.
 
-    With ``finding`` nothing is checked: other passages are looked for.
+    With ``finding`` nothing is validated: the curator is searching for other passages.
     """
 
     wordings = forms.CharField(
@@ -158,7 +158,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         return cleaned
 
     def keep(self, approved: ApprovedAnswer) -> None:
-        """Save what belongs to the approved answer, which has a row by now."""
+        """Save what belongs to the approved answer, which has a row now."""
         if approved.state == ApprovedAnswer.State.APPROVED:
             curation.approve(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
@@ -230,7 +230,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
 
 def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
-    """The passages in which the cited words stand now, with their markers."""
+    """The passages that now contain the cited words, with their markers."""
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = curation.locate(source)
@@ -243,7 +243,7 @@ def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
 
 
 def _offers(user: Any, question: str, cited: Sequence[tuple[int, int]]) -> list[OfferedPassage]:
-    """As :func:`find_offers`; of a question that cannot be searched, what is cited alone."""
+    """As :func:`find_offers`; only the cited passages if the question cannot be searched."""
     try:
         return find_offers(user, question, cited)
     except RetrievalError:

@@ -1,4 +1,4 @@
-"""Mending an answer: what a curator can do about it, on one page, and what is answered then."""
+"""The page on which a curator mends an answer: the possible corrections, and the answer that results."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ MOST_QUESTIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An answer, or what became of it, as readers get it. ``cited`` are addresses and titles; ``passage`` is the first
-    that is cited, by id, None where it needs no question: of a refusal, an approved and a saved answer."""
+    """An answer, or its failure, as readers get it. ``cited`` are addresses and titles. ``passage`` is the id of the
+    first cited passage; None for a refusal, an approved and a saved answer, which need no passage.
+    """
 
     text: SafeString
     refused: bool
@@ -55,7 +56,7 @@ class Result:
 
 
 class MendingAdmin(PageAdmin):
-    """The page on which an answer is mended, beside the answer's own."""
+    """The page for mending an answer, beside the answer's own page."""
 
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
@@ -142,9 +143,9 @@ class MendingAdmin(PageAdmin):
 
 
 def give(user: Any, chunk_id: str, question: str) -> str:
-    """Give the passage the question, which others lose; returns why not, empty when it has it.
+    """Give the passage the question and take it from other passages; returns why not, empty on success.
 
-    Raises: PermissionDenied for one who may not change passages.
+    Raises: PermissionDenied if the user may not change passages.
     """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied
@@ -181,7 +182,7 @@ def add_wording(user: Any, approved_id: str, question: str) -> None:
 
 
 def ask_again(user: Any, question: str, collection: str) -> Result:
-    """What the site answers the user now; nothing is saved."""
+    """The site's answer to the user now; nothing is saved."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
             end = async_to_sync(_ask)(question, filters_for(user, collection))
@@ -234,7 +235,7 @@ def saved_result(answer: Answer) -> Result:
 
 
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
-    """The markers of the answer with the passages that they stand for, as far as these are there."""
+    """The answer's markers with the passages they cite, as far as these exist."""
     found: dict[int, int] = {}
     for citation in answer.citations.all():
         if citation.chunk_id is not None:
@@ -243,7 +244,7 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
 
 
 def _offers(user: Any, question: str, answer: Answer, collection: str) -> tuple[list[OfferedPassage], str]:
-    """The passages to choose from, and why there are no others."""
+    """The passages to choose from, and the reason if there are no others."""
     try:
         return find_offers(user, question, _cited_chunks(answer), collection), ""
     except RetrievalError as error:
@@ -251,7 +252,7 @@ def _offers(user: Any, question: str, answer: Answer, collection: str) -> tuple[
 
 
 def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
-    """The documents of the passages that the user may open in the admin, by address and title."""
+    """Addresses and titles of the passages' documents that the user may open in the admin."""
     if not user.has_perm("retrieval.view_document"):
         return []
     curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
@@ -264,7 +265,7 @@ def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, s
 
 
 def _near_approved(user: Any, question: str) -> list[ApprovedAnswer]:
-    """Approved answers to questions near this one: it may only be another wording."""
+    """Approved answers to similar questions: the question may only be another wording."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

@@ -1,1 +1,1 @@
-"""Why an answer is what it is: a saved answer and its trace, prepared for the debug panel."""
+"""The debug panel: a saved answer and its trace, prepared to explain the answer."""

@@ -1,4 +1,4 @@
-"""What the debug panel shows of one answer's candidates and sentences: snippets, scores as bars, labels."""
+"""The candidates and sentences of one answer for the debug panel: snippets, scores as bars, labels."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SnippetPart:
 
 
 def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
-    """The text around the first of the ``spans`` of it that match, or its beginning; what matches is marked.
+    """The text around the first matching span, or its beginning; matches are marked.
 
-    ``spans`` are places ``[start, end)`` of the text in any order. White space is one blank; "…" stands for what is
+    ``spans`` are offsets ``[start, end)`` in the text in any order. White space becomes one blank; "…" replaces text
     left out. Empty for an empty text.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
@@ -51,7 +51,7 @@ def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
 
 
 def _cut(text: str, start: int) -> Span:
-    """A fragment from the word at or behind ``start`` to the end of a word."""
+    """A fragment from the first word at or after ``start`` to the end of a word."""
     if start and (space := _SPACE.search(text, start)) and space.start() - start < LEAD_CHARACTERS // 2:
         start = space.end()
     end = min(len(text), start + FRAGMENT_CHARACTERS)
@@ -81,9 +81,9 @@ UNKNOWN = KnownPassage(title="", section="", preview="")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the passage of a candidate says, and where it can be read; ``href`` is empty when it is gone.
+    """The text of a candidate's passage, and the address where it can be read; ``href`` is empty if it was deleted.
 
-    ``is_closed`` tells that it is there, and that the viewer may not read it.
+    ``is_closed`` is true if it exists and the viewer may not read it.
     """
 
     pieces: tuple[SnippetPart, ...] = ()
@@ -94,8 +94,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """What a retriever said of a candidate, and the bar of its contribution: start and width, in percent. It begins in
-    the middle (50) and goes right for what helped, left for what cost."""
+    """A retriever's rank and score of a candidate, and the bar of its contribution: start and width, in percent. The
+    bar begins in the middle (50) and extends right if positive, left if negative.
+    """
 
     score: RetrieverScore
     largest: float
@@ -111,8 +112,9 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. ``added_parts`` are those of its score that have no column: bonus, boosts; ``added`` is their sum.
-    ``moved`` is how many places the reranker took it up."""
+    """One candidate. ``added_parts`` are the parts of its score without a column: bonus, boosts; ``added`` is their
+    sum. ``moved`` is the number of places by which the reranker raised it.
+    """
 
     candidate: Candidate
     known: KnownPassage
@@ -125,10 +127,10 @@ class CandidateRow:
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
-    """The candidates of a trace: those kept by rank, then those dropped by score, ties by chunk id.
+    """The candidates of a trace: the kept ones by rank, then the dropped ones by score, ties by chunk id.
 
-    ``shown`` has the passages by chunk id, those that the viewer may not read as closed. A candidate that it lacks is
-    gone, and shows the beginning that the trace has kept.
+    ``shown`` has the passages by chunk id; those that the viewer may not read are closed. A candidate missing from it
+    was deleted, and shows the beginning that the trace has kept.
     """
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -153,7 +155,9 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[Cand
 
 
 def used_weights(trace: SearchTrace) -> dict[str, float]:
-    """The retrievers' weights for this question, which a method may choose anew each time; else those of the plan."""
+    """The retrievers' weights for this question, which some methods choose for each question; else those
+    of the plan.
+    """
     used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
     for candidate in trace.candidates:
         scores = candidate.retrievers.items()
@@ -193,12 +197,12 @@ REASONS = {
 
 
 def stage_label(name: str) -> str:
-    """A stage's name for people; one that is not known here as it is called in the trace."""
+    """A stage's name for people; the trace's name for an unknown stage."""
     return str(STAGES.get(name, name.replace("_", " ")))
 
 
 def reason_label(name: str) -> str:
-    """What speaks against a sentence, in words."""
+    """The reason to doubt a sentence, in words."""
     return str(REASONS.get(name, name))
 
 
@@ -209,7 +213,8 @@ PASSAGE_CHARACTERS = 220
 
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
     """The checked sentences in the order of the answer, as they are stored, each with its ``text``, its ``reasons`` in
-    words, and the ``passage`` that supports it best with its ``href``; empty when none were checked."""
+    words, and the ``passage`` that supports it best with its ``href``; empty if none were checked.
+    """
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
 

@@ -1,4 +1,4 @@
-"""The debug panel: why the passages of an answer ranked where they did, when each stage ran, and what judges say."""
+"""The debug panel: why the passages of an answer ranked where they did, when each stage ran, and the judges' scores."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 
 
 def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
-    """What the answer was searched in, as far as ``viewer`` may read it too; no collection where that is nothing.
+    """The filters of the answer's search, limited to what ``viewer`` may read; no collection if nothing is left.
 
-    Raises: InvalidQuery when the asker may no longer read the conversation's collection.
+    Raises: InvalidQuery if the asker may no longer read the conversation's collection.
     """
     asked = filters_of(answer)
     seen = filters_for(viewer)
@@ -136,9 +136,9 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """An answer, explained. ``lexical_matches`` is None when it was not counted: ``not_counted`` says why.
+    """An answer, explained. ``lexical_matches`` is None if it was not counted; ``not_counted`` then has the reason.
 
-    ``profile_url`` leads to the search profile where the viewer may see it; empty where not.
+    ``profile_url`` is the search profile's page if the viewer may see it; else empty.
     """
 
     answer: Answer
@@ -162,10 +162,10 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """The panel as ``viewer`` may see it: errors for those who may read all answers, passages of readable collections.
+    """The panel as ``viewer`` may see it: errors for users who may read all answers, passages of readable collections.
 
-    Reads the passages as they are now; one that is gone shows the beginning that the trace has kept, one whose
-    collection the viewer may not read any more none of its words. None when nothing was searched.
+    Shows the passages as they are now. A deleted passage shows the beginning that the trace has kept; a passage whose
+    collection the viewer may not read shows no words. None if nothing was searched.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -190,7 +190,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """How many passages match the words by now; None, with the reason, when they cannot be counted."""
+    """How many passages match the words now; None, with the reason, if they cannot be counted."""
     try:
         filters = filters_of_both(answer, viewer)
         if not filters.collections:
@@ -204,9 +204,9 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
 
 
 def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
-    """The candidates' passages around what matched in them; closed those of collections that the viewer may not read.
+    """The candidates' passages around the matched words; those the viewer may not read are closed.
 
-    One that is gone is missing, or closed, where the viewer may not read everything: nobody knows where it was.
+    A deleted passage is missing, or closed if the viewer may not read everything: its collection is not known.
     """
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
     kept = set(Chunk.objects.filter(pk__in=terms).values_list("pk", flat=True))
@@ -227,7 +227,7 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
 
 
 def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
-    """The trace without the words of closed passages, and then without words that may be from one of them."""
+    """The trace without the words of closed passages, and without words that may come from one of them."""
     closed = {pk for pk, passage in shown.items() if passage.is_closed}
     if not closed:
         return trace
@@ -242,7 +242,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
 
 
 def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """The prompt's trace without what a model was told of tables that the viewer may not read."""
+    """The prompt's trace without the results of tables that the viewer may not read."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -267,7 +267,7 @@ MOST_ROUNDS = 40
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """The panel: for htmx what goes into the page, for other browsers a page of its own."""
+    """The panel: a fragment for htmx, a whole page for other browsers."""
     answer = explainable_answer(request, answer_id)
     panel = panel_of(answer, request.user)
     context = {
@@ -283,7 +283,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """The scores that judges have given by now; the fragment asks again while some are still to come."""
+    """The judges' scores so far; the fragment asks again while some are pending."""
     answer = explainable_answer(request, answer_id)
     asked = request.GET.get("round", "")
     return render(
@@ -292,7 +292,7 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
-    """The answer that this one repeats, where the caller may read it: it may have been given to somebody else."""
+    """The answer that this one repeats, if the caller may read it: somebody else may have asked for it."""
     if answer.repeats_id is None:
         return None
     return answers_readable_by(request.user, known_visitor(request)).filter(pk=answer.repeats_id).first()

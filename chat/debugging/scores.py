@@ -1,4 +1,4 @@
-"""The scores that others give an answer after it is complete. The chat asks for them and knows no judge."""
+"""Scores that other apps give a completed answer. The chat asks for them and knows no judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chat.signals import scores_wanted
 
 @dataclass(frozen=True, slots=True)
 class PanelScore:
-    """What a judge said of an answer. ``score`` lies in [0, 1]; None while ``pending``, and with an ``error``.
+    """A judge's score of an answer. ``score`` lies in [0, 1]; None while ``pending``, and with an ``error``.
 
     ``error`` is for engineers, never for visitors; ``reason`` is for everybody who may see the panel.
     """
@@ -25,8 +25,9 @@ class PanelScore:
 
 
 def scores_of(answer: Answer) -> tuple[PanelScore, ...]:
-    """What all receivers of `scores_wanted` say. One that fails is announced in the log and by a row of its own; the
-    others are shown all the same."""
+    """The scores from all receivers of `scores_wanted`. A receiver that fails is logged and gets a row that says so;
+    the other scores are still shown.
+    """
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):
