@@ -1,4 +1,4 @@
-"""What a generator of answers must do."""
+"""The interface of answer generators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnswerGenerator(Protocol):
         """Pieces of the answer to the draft's question, with ``[n]`` behind each sentence that source n supports; keeps
         the draft up to date.
 
-        ``history`` are the conversation's earlier turns, oldest first, ``tables`` are those that the model may ask
-        itself. Raises: NoAnswer when the model says that the sources do not answer the question, GenerationFailed when
-        there will be no (more) text. Closing the iterator stops the work.
+        ``history`` are the conversation's earlier turns, oldest first, ``tables`` are those that the model may query.
+        Raises: NoAnswer if the model says that the sources do not answer the question, GenerationFailed if there will
+        be no (more) text. Closing the iterator stops the work.
         """

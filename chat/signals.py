@@ -1,4 +1,4 @@
-"""What the chat tells whoever wants to know. It knows no listener."""
+"""Signals of the chat, which does not know their receivers."""
 
 from django.dispatch import Signal
 

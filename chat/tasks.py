@@ -13,7 +13,7 @@ from chat.exceptions import GenerationFailed
 
 @shared_task
 def try_model(name: str) -> None:
-    """Try the language model of this name; one that is gone, or does not answer, is tried when it is needed again."""
+    """Try the language model of this name. A removed or unreachable model is tried when it is needed again."""
     model = conf.language_models().get(name)
     if model is not None:
         with contextlib.suppress(GenerationFailed):

@@ -1,4 +1,4 @@
-"""What travels from a question to its saved answer. Pure Python."""
+"""The types that lead from a question to its saved answer. Pure Python."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCitation:
-    """A marker of the answer, checked: the words of the source that bear the sentence out.
+    """A checked marker of the answer, with the words of the source that support the sentence.
 
     The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` lies in [0, 1]; None when it was not measured. ``verbatim`` says that the sentence stands in the source
-    word for word, so that there was nothing to measure. ``text[marked_start:marked_end]`` of the answer are these
-    words, where it quotes more than them; None elsewhere.
+    ``support`` lies in [0, 1]; None if it was not measured. ``verbatim`` is true if the source contains the sentence
+    word for word, so that nothing had to be measured. ``text[marked_start:marked_end]`` of the answer are these words,
+    if it quotes more than them; else None.
     """
 
     marker: int
@@ -57,11 +57,12 @@ class BestPlace:
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A sentence of the answer, held against the sources: ``text[start:end]`` of the answer, without closing markers.
+    """A sentence of the answer, checked against the sources: ``text[start:end]`` of the answer, without closing
+    markers.
 
-    ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
-    measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words` or `uncited`. ``best`` is
-    the place that supports it best; ``verbatim`` says that it stands there word for word.
+    ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, if it could not be
+    measured. ``reasons`` are the reasons for doubt: `number`, `name`, `negation`, `words` or `uncited`. ``best`` is the
+    place that supports it best; ``verbatim`` is true if that place contains it word for word.
     """
 
     start: int
@@ -76,7 +77,9 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What holding an answer against its sources brought: the places its markers mean, and its sentences checked."""
+    """The result of checking an answer against its sources: the places that its markers cite, and its checked
+    sentences.
+    """
 
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
@@ -84,9 +87,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a model consumed for one answer. ``cost`` is in the currency of the prices set; None without prices.
+    """The tokens and cost of a model for one answer. ``cost`` is in the currency of the prices; None without prices.
 
-    ``estimated`` says that the server counted nothing and the tokens were reckoned from the text's length.
+    ``estimated`` is true if the server counted nothing and the tokens were estimated from the text's length.
     """
 
     prompt_tokens: int
@@ -97,8 +100,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the tables say to a model's own question: ``text`` with the markers of ``sources``, which hold its rows.
-    ``document_id`` is the table's."""
+    """The tables' result for a model's own query: ``text`` with the markers of ``sources``, which contain its rows.
+    ``document_id`` is the table's.
+    """
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -107,8 +111,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A function that a model called, with its ``arguments`` as it wrote them, and what it was ``told``.
-    ``document_id`` is that of the table; None when nothing was computed."""
+    """A function that a model called, with its ``arguments`` as the model wrote them, and the result it was ``told``.
+    ``document_id`` is that of the table; None if nothing was computed.
+    """
 
     arguments: str
     told: str
@@ -117,20 +122,21 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer while it is written: what was found for its ``question``, which is complete in itself, and what has
-    come of it so far.
+    """An answer while it is written: the search result for its ``question``, which is complete in itself, and the text
+    so far.
 
-    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
-    estimated it; ``evidence`` is what it was estimated from. ``profile_version`` is the stored search profile's, None
-    for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the sources.
+    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None if it was not
+    estimated; ``evidence`` has the numbers it was estimated from. ``profile_version`` is the stored search profile's,
+    None for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the
+    sources.
 
     ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
-    ``cut_off`` says that the model had to stop before its end, ``filtered`` that its server's filter stopped it,
-    ``withheld`` why its text must not be shown, ``looped`` that it repeated itself and was stopped, ``has_machinery``
-    that some of its text was no answer and was left out. ``left_out`` are the markers of sources that did not fit into
-    the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
-    ``instructions_version`` names them. ``dialogue`` are the chat messages that the model was sent, and its reply;
-    empty where it called functions, or did not come to its end.
+    ``cut_off`` is true if the model had to stop early, ``filtered`` if its server's filter stopped it, ``looped`` if it
+    repeated itself and was stopped, ``has_machinery`` if parts of its text were not an answer and were left out.
+    ``withheld`` is the reason why its text must not be shown. ``left_out`` are the markers of sources that did not fit
+    into the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
+    ``instructions_version`` names them. ``dialogue`` are the chat messages sent to the model, and its reply; empty if
+    it called functions or did not finish.
     """
 
     question: str
@@ -167,7 +173,7 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class NearPlace:
-    """A place that comes near a question that is not answered: ``quote`` is ``text[start:end]`` of the document."""
+    """A place close to a question without an answer: ``quote`` is ``text[start:end]`` of the document."""
 
     passage: Passage
     quote: str
@@ -177,7 +183,7 @@ class NearPlace:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A question that can be asked instead, and how it is shown."""
+    """A question that can be asked instead, and its label."""
 
     label: str
     question: str
@@ -185,7 +191,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who vouches for an answer, by name, and since when. ``approved_id`` is the approved answer's."""
+    """Who approved an answer, by name, and since when. ``approved_id`` is the approved answer's."""
 
     approved_id: int
     by: str
@@ -234,7 +240,7 @@ READ_FOR_PREVIEW = 2 * PREVIEW_CHARACTERS
 
 @dataclass(frozen=True, slots=True)
 class KnownPassage:
-    """By what an engineer recognises a candidate whose passage may be gone by then; ``document`` is its id."""
+    """Identifies a candidate for an engineer even if its passage was deleted; ``document`` is its document's id."""
 
     title: str
     section: str
@@ -244,8 +250,9 @@ class KnownPassage:
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """What became of the sources on their way to the model; they are named by their markers. ``calls`` are the
-    functions that it called, ``instructions`` the version of the curators' that it was told."""
+    """How the prompt used the sources, which are named by their markers. ``calls`` are the functions that the model
+    called, ``instructions`` the version of the curators' instructions that it got.
+    """
 
     version: int | None = None
     sources_left_out: tuple[int, ...] = ()
@@ -271,15 +278,15 @@ class AnswerTrace(SearchTrace):
 
 
 def fields_of(trace: SearchTrace) -> dict[str, Any]:
-    """What an :class:`AnswerTrace` takes over from the trace of its search."""
+    """The fields that an :class:`AnswerTrace` copies from the trace of its search."""
     return {each.name: getattr(trace, each.name) for each in fields(SearchTrace)}
 
 
 def preview_of(text: str) -> str:
-    """What the text begins with, on one line."""
+    """The beginning of the text, on one line."""
     return " ".join(text.split())[:PREVIEW_CHARACTERS]
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:
-    """The trace as an answer keeps it; None when nothing was searched."""
+    """The trace that is stored with an answer; None if nothing was searched."""
     return from_json(AnswerTrace, stored) if stored else None

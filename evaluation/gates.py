@@ -289,7 +289,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
     """Have the version put in force once its gates let it pass; without a gate, or a language model that could be told
     it, at once. Returns whether it is measured first."""
     if not chat_conf.language_models() or not instruction_gates(version.collection_id):
-        version.activate(_t("Nothing measured it."))
+        version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
     version.save(update_fields=["requested_at", "requested_by", "outcome"])
@@ -313,7 +313,7 @@ def _settle(version: CollectionInstructions) -> None:
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
     told = " ".join(map(reason_of, counted or checks))
     if all(checked.verdict is Verdict.PASSED for checked in counted):
-        version.activate(told or _t("Nothing measured it."))
+        version.activate(told or _t("It was not measured."))
         return
     ended = [
         run

@@ -19,10 +19,10 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class Answer(Leased):
-    """A question and what became of it. The saved status is true whatever happened to the process that worked on it.
+    """A question and its answer. The saved status is true whatever happened to the process that worked on it.
 
-    The web process that writes it has its lease; ``attempts`` grows when another one begins it again. ``followed_at``
-    is when a reader in another process last followed.
+    The web process that writes it holds its lease; ``attempts`` grows when another process begins it again.
+    ``followed_at`` is the last time that a reader in another process followed it.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -119,12 +119,12 @@ class Answer(Leased):
 
     @property
     def quoted_places(self) -> list[dict[str, Any]]:
-        """The sources and the near places: who may not read all their documents may not read the answer."""
+        """The sources and the near places: the answer may be read only by users who may read all their documents."""
         return [*self.sources, *self.near]
 
     @property
     def standing_alone(self) -> str:
-        """The question as it can be read without its conversation."""
+        """The question in a form that can be understood without its conversation."""
         return self.joined_question or self.completed_question or self.question
 
     @property
@@ -134,18 +134,18 @@ class Answer(Leased):
 
 @receiver(pre_delete, sender=Answer)
 def _hold(instance: Answer, **_options: Any) -> None:
-    """Keep whoever writes the answer from storing an event between the deletion of its events and its own.
+    """Keep the answer's writer from storing an event between the deletion of its events and its own.
 
-    The writer takes hold of the answer first. It is a signal, so that it is heard however the answer is deleted: alone,
-    with its conversation, with its owner, or with many others.
+    The writer locks the answer first. This is a signal, so that it runs however the answer is deleted: alone, with its
+    conversation, with its owner, or with many others.
     """
     Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 
 
 class Citation(models.Model):
-    """A marker of an answer, ``text[marker_start:marker_end]``, and the words it stands for.
+    """A marker of an answer, ``text[marker_start:marker_end]``, and the words it cites.
 
-    The words are kept, so that a citation can still be read when its document has been changed or deleted.
+    The words are kept, so that a citation can still be read after its document was changed or deleted.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
@@ -174,9 +174,10 @@ class Citation(models.Model):
 
 
 class StreamedEvent(models.Model):
-    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the line can go on.
+    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the connection can
+    continue.
 
-    Pings, and what is said for one reader alone, are never stored: they have no ``sequence``.
+    Pings and events for one reader alone are never stored: they have no ``sequence``.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="events")
@@ -194,7 +195,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """As ``attempt-sequence``, both from 1; empty for what is not stored."""
+        """The id ``attempt-sequence``, both from 1; empty for an event that is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property
@@ -203,10 +204,10 @@ class StreamedEvent(models.Model):
 
 
 class Feedback(models.Model):
-    """What the asker thinks of an answer; the last word counts."""
+    """The asker's verdict on an answer; the latest one replaces earlier ones."""
 
     class Reason(models.TextChoices):
-        """What is wrong with an answer that did not help."""
+        """The asker's reason why an answer did not help."""
 
         WRONG = "wrong", _("It is wrong")
         INCOMPLETE = "incomplete", _("Something is missing")

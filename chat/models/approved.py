@@ -14,7 +14,7 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class ApprovedAnswer(models.Model):
-    """An answer that a curator vouches for. It is given before anything is searched.
+    """An answer that a curator approved. It is given without a search.
 
     ``text`` is Markdown and cites its sources as ``[n]``. An answer of the kind `out_of_scope` has no sources: it says
     that the site does not answer the question.
@@ -30,7 +30,7 @@ class ApprovedAnswer(models.Model):
         WITHDRAWN = "withdrawn", _("withdrawn")
 
     class Flag(models.TextChoices):
-        """Why its owner has to look at it."""
+        """Why its owner has to review it."""
 
         GONE = "gone", _("a cited document is gone")
         CHANGED = "changed", _("a cited passage has changed")
@@ -85,12 +85,12 @@ class ApprovedAnswer(models.Model):
 
     @classmethod
     def in_force(cls) -> Q:
-        """That it is given to readers."""
+        """A condition: the approved answer is given to readers."""
         unexpired = Q(expires_on=None) | Q(expires_on__gte=timezone.localdate())
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
-        """Flag it, unless a flag stands already that says as much."""
+        """Flag it, unless it already has a flag that is as serious."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
@@ -121,8 +121,9 @@ class ApprovedQuestion(models.Model):
 
 
 class ApprovedSource(models.Model):
-    """A passage that an approved answer cites as ``[marker]``, by its words: passages are made anew with each version
-    of their document. ``text_version`` is that of the document's text in which the words were found last."""
+    """A passage that an approved answer cites as ``[marker]``, identified by its words: each version of a document has
+    new passages. ``text_version`` is the version of the document's text in which the words were last found.
+    """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")
     marker = models.PositiveSmallIntegerField()

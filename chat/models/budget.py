@@ -12,9 +12,10 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """What a person, each member of a group, or everybody may ask in a day, and what a language model may take for it.
+    """The questions that a person, each member of a group, or everybody may ask in a day, and the tokens and cost that
+    a language model may use for them.
 
-    It is everybody's where neither a user nor a group is named. A value that is empty sets nothing.
+    Without a user or a group it is everybody's. An empty value sets no limit.
     """
 
     user = models.OneToOneField(
@@ -75,9 +76,9 @@ class QuestionBudget(models.Model):
 
 
 class QuestionCount(models.Model):
-    """What a user asked on a day, and what a model took for it: tokens, and cost in the currency of the prices set.
+    """The questions that a user asked on a day, with the model's tokens and its cost in the currency of the prices.
 
-    Counted apart from the answers, which their asker may delete.
+    Counted apart from the answers, because their asker may delete those.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

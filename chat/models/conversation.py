@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: Any, visitor: str) -> ConversationQuerySet:
         """The conversations of a signed-in user, or of an anonymous visitor's browser.
 
-        Of a user who came with an API key that is limited to some collections, those that were begun with that key.
+        For a user with an API key that is limited to some collections, only those begun with that key.
         """
         if getattr(user, "is_authenticated", False):
             own = self.filter(owner=user)
@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A document that was deleted, until the traces of answers have forgotten it."""
+    """A document that was deleted, kept until it has been removed from the traces of answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -38,7 +38,7 @@ class DeletedDocument(models.Model):
 
 
 class Conversation(models.Model):
-    """Questions that follow one another. Belongs to a user, or to the browser of a visitor who did not sign in."""
+    """Questions that follow one another. Belongs to a user, or to the browser of an anonymous visitor."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
@@ -56,14 +56,14 @@ class Conversation(models.Model):
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
-        """What of a conversation its link leads to."""
+        """The part of a conversation that its link shows."""
 
         ANSWER = "answer", _("one answer")
         NOW = "now", _("the conversation as it stands")
         FOLLOWING = "following", _("the conversation with what follows")
 
     class ShareAudience(models.TextChoices):
-        """Whom the link lets in."""
+        """Who may open the link."""
 
         LINK = "link", _("anyone with the link")
         SIGNED_IN = "signed_in", _("people who have signed in")
@@ -98,7 +98,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """Whose it is, as "user:ID" or "visitor:ID"; empty for a program that keeps no cookies."""
+        """The owner, as "user:ID" or "visitor:ID"; empty for a program that keeps no cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

@@ -15,10 +15,10 @@ LONGEST = 800
 
 
 class CollectionInstructions(models.Model):
-    """A version of what a collection's curators tell a language model of tone, language, and what to do when unsure.
+    """A version of the curators' instructions to a language model on tone, language, and doubt.
 
-    A saved version's words stay as they are. At most one version of a collection is in force. ``requested_by`` and
-    ``requested_at`` say that it is to be put in force if it measures no worse; ``outcome`` is what became of that.
+    The text of a saved version does not change. At most one version of a collection is in force. ``requested_by`` and
+    ``requested_at`` are set if it should take effect unless it measures worse; ``outcome`` is the result.
     """
 
     collection = models.ForeignKey(
@@ -72,7 +72,7 @@ class CollectionInstructions(models.Model):
             super().save(*args, **kwargs)
 
     def activate(self, outcome: str = "") -> None:
-        """Put the version in force in the place of any other."""
+        """Put the version in force instead of any other."""
         with transaction.atomic():
             Collection.objects.select_for_update().get(pk=self.collection_id)
             for other in CollectionInstructions.objects.filter(collection=self.collection_id, is_active=True):
@@ -83,7 +83,9 @@ class CollectionInstructions(models.Model):
 
 
 def instructions_for(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
-    """Those in force for these collections, by short name or by id; a draft's copy has those of its collection."""
+    """The instructions in force for these collections, by short name or by id; a draft's copy uses those of its
+    collection.
+    """
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
     found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")

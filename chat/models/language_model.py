@@ -17,9 +17,9 @@ PURPOSE = "chat.language_models"
 
 
 class LanguageModel(models.Model):
-    """A language model that may write answers, beside the one that OPENAI_BASE_URL and OPENAI_MODEL name.
+    """A language model that may write answers, beside the one of OPENAI_BASE_URL and OPENAI_MODEL.
 
-    ``secret`` is the key of its server, encrypted; empty: none. The tokens of a price are a million.
+    ``secret`` is the encrypted key of its server; empty if it needs none. Prices are per million tokens.
     """
 
     name = models.CharField(
@@ -75,7 +75,7 @@ class LanguageModel(models.Model):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """Where it is asked: on any machine if OPENAI_BASE_URL names it, else on one that a source could have.
+        """The model's endpoint: on any machine if OPENAI_BASE_URL names it, else on one that a source could have.
 
         Raises: SecretUnreadable, ImproperModel.
         """
@@ -88,7 +88,7 @@ class LanguageModel(models.Model):
 
     @property
     def api_key(self) -> str:
-        """Raises: SecretUnreadable."""
+        """The decrypted key. Raises: SecretUnreadable."""
         return decrypt(PURPOSE, self.secret) if self.secret else ""
 
     @api_key.setter
@@ -97,9 +97,9 @@ class LanguageModel(models.Model):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model, by its name and server, was seen to call functions rightly; None until it was tried.
+    """Whether a language model, by its name and server, calls functions rightly; None until it was tried.
 
-    ``tried_at`` is when the last trial began, or ended.
+    ``tried_at`` is when the last trial began or ended.
     """
 
     model = models.CharField(max_length=500, unique=True)

@@ -53,7 +53,7 @@ def _is_record(content: str) -> bool:
 
 
 def show_records(text: str) -> str:
-    """The text, its records as cells behind each other: ``column value · column value``."""
+    """The text, with its records written as cells in a row: ``column value · column value``."""
     return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 
@@ -64,7 +64,7 @@ def _cells(line: str) -> Iterator[str]:
 
 
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """The text, its columns parted by line breaks and their names emphasised; ``first`` opens the paragraph."""
+    """The text, with its columns separated by line breaks and their names emphasised; ``first`` opens the paragraph."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
@@ -99,7 +99,7 @@ _SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """``href`` is empty when the document is gone."""
+    """``href`` is empty if the document was deleted."""
 
     marker: int
     href: str
@@ -121,9 +121,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation, whose words remain when its document is gone.
+    """A verified citation, whose words remain if its document is deleted.
 
-    ``marker_start`` is where its marker stands in the answer; None: it stands behind every mention of its marker.
+    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every mention of its marker.
     """
 
     quote: str
@@ -139,7 +139,7 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        """What a screen reader says of the marker."""
+        """The name that a screen reader says for the marker."""
         page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
@@ -162,7 +162,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class NearCard:
-    """A place that comes near a question without an answer: its words, whole, and where they stand."""
+    """A place close to a question without an answer: its words, complete, and its document."""
 
     href: str
     title: str
@@ -184,7 +184,7 @@ def near_cards(places: Iterable[Mapping[str, Any]]) -> tuple[NearCard, ...]:
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Source cards from the payload of `searched`, each with what was cited of it."""
+    """Source cards from the payload of `searched`, each with its quotations."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -192,7 +192,7 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
 
 
 def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
-    """A source stands where its first quotation does; one that is not quoted, where it begins."""
+    """The card's place is that of its first quotation, or the beginning of the source if nothing is quoted."""
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),
@@ -207,7 +207,7 @@ def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> Source
 
 
 def passage_url(document_id: int | None, start: int, end: int) -> str:
-    """Where the words ``[start:end]`` of a document can be read in their place; empty without a document."""
+    """The address at which the words ``[start:end]`` of a document can be read in context; empty without a document."""
     if document_id is None:
         return ""
     return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"
@@ -223,7 +223,7 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The words of Markdown on one line: without the signs of headings, emphasis, code, tables and records."""
+    """The words of Markdown on one line, without the signs of headings, emphasis, code, tables and records."""
     text = show_records(text)
     for pattern, replacement in _SIGNS:
         text = pattern.sub(replacement, text)
@@ -253,10 +253,10 @@ def build_cited(citation: Citation) -> Cited:
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """The text of an answer (in the form of chat.streaming.payloads.completed); of a refusal also its near places, and
-    the questions that are offered instead; of an approved answer who vouches for it.
+    """The text of an answer (in the form of chat.streaming.payloads.completed); of a refusal also its near places and
+    suggested questions; of an approved answer also who approved it.
 
-    It begins with the answer's own text, so that the positions of its markers hold.
+    It begins with the answer's own text, so that the offsets of its markers stay valid.
     """
     return "\n\n".join([answer["text"], *_near_places(answer), *_choices(answer), *_approval(answer)])
 
@@ -278,7 +278,7 @@ def _approval(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def approved_line(by: str, on: date) -> str:
-    """Who vouches for an answer, in words."""
+    """The sentence that says who approved an answer."""
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}
 
 

@@ -1,4 +1,4 @@
-"""What people do with conversations: list, rename, delete, share; and what they think of an answer."""
+"""Views of conversations (list, rename, delete, share) and of feedback on an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from chat.pages.turns import build_turn, build_withheld_turn, with_refused_feedb
 @require_POST
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Keeps a verdict, its reason, or that it was taken back. A bad one is followed by the question what was wrong."""
+    """Save a verdict, its reason, or its withdrawal. After a bad verdict the form asks for the reason."""
     answer = get_object_or_404(own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
@@ -54,7 +54,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    """The form with what was sent and what is wrong with it: for htmx alone, for other browsers in the whole page."""
+    """The form with the sent values and their errors: a fragment for htmx, a whole page for other browsers."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     reason = form.cleaned_data.get("reason", "")
     turn = with_refused_feedback(
@@ -67,7 +67,7 @@ def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRes
 
 
 def _keep(answer: Answer, form: FeedbackForm) -> str:
-    """What to say of it."""
+    """Save the verdict; returns the message for the reader."""
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
@@ -85,7 +85,7 @@ def _keep(answer: Answer, form: FeedbackForm) -> str:
 @require_POST
 @for_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Make a link to what the form says, for whom it says; 422 for what it does not offer."""
+    """Make a link to the part that the form names, for the audience that it names; 422 for an invalid choice."""
     conversation = own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
@@ -145,7 +145,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """The conversation's title, which may be one of its questions; not where one of them is hidden."""
+    """The conversation's title, unless it is one of its questions and one of these is hidden."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:
@@ -156,7 +156,7 @@ def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Co
 @require_GET
 @for_visitors
 def conversations(request: HttpRequest) -> HttpResponse:
-    """The list, narrowed to what mentions ``?q=`` and as long as ``?show=`` wants it."""
+    """The list, narrowed to conversations that mention ``?q=`` and as long as ``?show=`` asks."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
     context = sidebar(request, shown=_shown_path(request))
@@ -214,7 +214,7 @@ def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 def _shown_path(request: HttpRequest) -> str:
-    """The address of the page that htmx asks from, without its query; empty when the header holds no address."""
+    """The address, without its query, of the page that sent the htmx request; empty if the header has none."""
     try:
         shown = request.htmx.current_url_abs_path  # type: ignore[attr-defined]
     except ValueError:  # such as http://[bad, which Python refuses to split

@@ -46,7 +46,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Sends visitors to the login where the site asks for one. Pages are personal, so no cache keeps them."""
+    """Redirects visitors to the login if the site requires it. Pages are personal, so they are never cached."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -65,7 +65,7 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """An answer that the caller may read now and look into. Raises: Http404."""
+    """An answer that the caller may read now and whose trace they may see. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)
@@ -119,14 +119,14 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text with line ends as a browser counts them: forms send each of them as two characters."""
+    """A text whose line ends count as one character, as in a browser: forms send two."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A verdict, with a reason when it is bad. ``has_details`` tells that the reason was asked for."""
+    """A verdict, with a reason if it is bad. ``has_details`` is true if the form asked for the reason."""
 
     VERDICTS = {"yes": True, "no": False, "none": None}
 
@@ -168,8 +168,9 @@ class Suggestion:
 
 
 def suggestions(user: object) -> list[Suggestion]:
-    """At most MOST_SUGGESTIONS questions, taken in turn from the collections in service that the user may read; kept
-    for a few minutes."""
+    """At most MOST_SUGGESTIONS questions, taken in turn from the collections in service that the user may read; cached
+    for a few minutes.
+    """
     collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:MOST_SUGGESTIONS])
     in_turn = chain.from_iterable(zip_longest(*map(_cached_suggestions, collections)))
     return [suggestion for suggestion in in_turn if suggestion is not None][:MOST_SUGGESTIONS]
@@ -182,7 +183,7 @@ def _cached_suggestions(collection: Collection) -> list[Suggestion]:
 
 
 def _suggestions_of(collection: Collection) -> list[Suggestion]:
-    """One question for each of a few documents, the most telling ones."""
+    """The most specific question of each of a few documents."""
     # They are kept for all readers of the collection.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
@@ -198,21 +199,23 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
 
 
 def _questions(path: list[str], written: list[str]) -> list[str]:
-    """What a passage answers and can stand alone: its heading if that one asks, without its number, then the questions
-    that were written for it."""
+    """The questions that a passage answers and that can be understood alone: its heading, without its number, if it is
+    a question, then the questions written for it.
+    """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     return list(filter(_can_stand_alone, [*headings, *written]))
 
 
 def _can_stand_alone(question: str) -> bool:
-    """Whether a reader who does not know the documents understands the question: "What is the policy?" names nothing,
-    and what is called "Building a team" is not a thing."""
+    """Whether a reader who does not know the documents understands the question: "What is the policy?" does not say
+    which policy, and the name "Building a team" does not say what it names.
+    """
     is_legible = _SHORTEST <= len(question) <= _LONGEST and not _ASKS_WHAT_AN_ACTIVITY_IS.match(question)
     return is_legible and len(set(stems(question))) > 1
 
 
 def _telling(question: str) -> tuple[int, int]:
-    """Longer questions name more of their subject; up to what fits in two lines."""
+    """A score of how specific a question is: longer ones name more of their subject, up to two lines."""
     return (min(len(question), 70), -len(question))
 
 
@@ -223,8 +226,9 @@ _PASSAGES_LOOKED_AT = 24
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Questions that were written for passages of the document that is cited first, and its headings that ask, the
-    nearest first; none that was asked in the conversation, and none of a passage that the answer cites.
+    """Questions to ask next: those written for passages of the first cited document, and its headings that are
+    questions, the closest first. Questions already asked in the conversation, and those of passages that the answer
+    cites, are left out.
 
     Whoever may read the answer may read that document.
     """
@@ -250,7 +254,7 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """The empty page; with ``?document=`` that document alone is asked, with ``?collection=`` that collection."""
+    """The empty page; with ``?document=`` only that document is searched, with ``?collection=`` that collection."""
     return page(request, conversation=None)
 
 
@@ -306,7 +310,7 @@ def page(
 
 
 def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
-    """What the next question searches, as the form or the address says, or else as the last question did."""
+    """The scope of the next question: that of the form or the address, or else that of the last question."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -323,7 +327,7 @@ def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Of a branch: the answers before the question that was edited, with all that a page shows of them."""
+    """The answers before the edited question of a branch, with all that a page shows of them."""
     edited = conversation.branched_from
     if edited is None:
         return []

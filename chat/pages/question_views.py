@@ -1,4 +1,4 @@
-"""Asking a question, reading its answer while it is written, and stopping it."""
+"""Views for asking a question, reading its answer while it is written, and stopping it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RECONNECT_MILLISECONDS = 1000
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """An answer while it is written, as server-sent events with HTML fragments; a finished one is told again."""
+    """An answer while it is written, as server-sent events with HTML fragments; a finished one is sent again."""
     turn = await sync_to_async(_turn_to_stream)(request, answer_id)
     # A thread's connection would stay taken for as long as the stream is open.
     await sync_to_async(connections.close_all)()
@@ -91,7 +91,7 @@ async def _events(
 
 
 def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
-    """The turn as saved, or as failed when it could not be saved."""
+    """The turn as saved, or as failed if it could not be saved."""
     try:
         answer = Answer.objects.get(pk=turn.id)
         if payload.get("withheld"):
@@ -107,7 +107,7 @@ def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
 class _StreamedTurn:
     """The frames of one reader's stream.
 
-    A reader who comes back in the middle has text before it that is not known here: then pieces are shown as text, and
+    If a reader reconnects in the middle, the text before is not known here. Pieces are then shown as plain text, and
     become Markdown with the completed answer.
     """
 
@@ -165,7 +165,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
+    """Save a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
     named = _uuid(request.POST.get("conversation", ""))
     edited = _uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
@@ -234,7 +234,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Ends the writing of an answer. Its stream shows the saved outcome, so htmx needs nothing from here."""
+    """Stop the writing of an answer. Its stream shows the saved outcome, so the response to htmx is empty."""
     answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

@@ -36,7 +36,9 @@ _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
 def _citation(state: StateInline, silent: bool) -> bool:
-    """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
+    """An inline rule: ``[n]`` of a known source. It runs before the rule for links, so that no text can imitate a
+    citation.
+    """
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False
@@ -51,7 +53,7 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Markers become links to what stands at their position in the text; those that lead nowhere are text again."""
+    """Turn markers into links to the citation at their position in the text; markers without one become text again."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
@@ -67,7 +69,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """A paragraph of markers alone speaks for the table or code above it: it is told apart, and says what it is."""
+    """Mark a paragraph that consists of markers, and label it: it cites the sources of the table or code above it."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -79,15 +81,15 @@ def _name_lone_markers(state: StateCore) -> None:
 
 
 def permit(addresses: Collection[str]) -> dict[str, str]:
-    """The addresses as they are linked, by the form in which they are compared."""
+    """The addresses that may be linked, by their canonical form."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := canonical(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Links to addresses that no cited source holds become their label and their address, as text.
+    """Replace links to addresses that no cited source contains by their label and their address, as text.
 
-    The others get the source's own spelling of the address. While an answer is written there are none.
+    Other links get the source's own spelling of the address. While an answer is being written, none are linked.
     """
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
@@ -140,7 +142,7 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """``text[start:end]`` of the answer is not supported; ``reason`` says why, in sentences."""
+    """``text[start:end]`` of the answer is not supported; ``reason`` explains why, in sentences."""
 
     start: int
     end: int
@@ -148,7 +150,7 @@ class Doubt:
 
 
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
-    """The statements that were checked and not found in the sources, in the order of the text."""
+    """The checked statements that the sources do not support, in the order of the text."""
     doubted = [
         Doubt(statement["start"], statement["end"], _in_words(statement["reasons"]))
         for statement in statements
@@ -158,12 +160,12 @@ def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
 
 
 def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
-    """How many statements could be held against the sources."""
+    """How many statements could be checked against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """The text with a remark behind each sentence in doubt, for where marks cannot be seen."""
+    """The text with a remark behind each doubtful sentence, for output that cannot show marks."""
     remark = _("(not supported by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
@@ -198,9 +200,9 @@ LARGEST_CHARACTERS = 4000
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """A whole answer. Each marker links to the citation that stands at its position; a marker without one stays as it
-    is written. Sentences in doubt are marked, and a sign behind each says why. Links lead to one of the ``addresses``
-    alone."""
+    """A whole answer. Each marker links to the citation at its position; a marker without one stays text. Doubtful
+    sentences are marked, and a sign behind each explains why. Links lead only to ``addresses``.
+    """
     # The parser makes all line ends one character.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
@@ -230,8 +232,9 @@ def answer_html(
 
 
 def _with_sign(html: str, number: int, doubt: Doubt) -> str:
-    """The sign stands behind the last piece of the mark. Nothing that a model wrote can look like one: quotation marks
-    are escaped in text and in attributes."""
+    """Add the sign behind the last piece of the mark. A model's text cannot imitate one: quotation marks are escaped in
+    text and in attributes.
+    """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html
@@ -241,12 +244,12 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
 
 
 def _read_on(cited: Cited) -> SafeString:
-    """The link to the rest of a section that is longer than what the answer shows."""
+    """The link to the rest of a section that is longer than the answer shows."""
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """The superscript link of a marker. What its preview shows travels in data attributes."""
+    """The superscript link of a marker. The content of its preview is in data attributes."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,
@@ -262,10 +265,10 @@ def citation_html(cited: Cited) -> SafeString:
 
 
 def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], before: str = "") -> SafeString:
-    """A piece of the line that is being written: escaped, its markers links to the sources beside it.
+    """A piece of the line being written: escaped, with its markers linked to the sources beside it.
 
-    Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up. ``before``
-    is what stands in front of the piece: it tells whether brackets stand in code.
+    Signs of emphasis and code are left out until the line is rendered as Markdown; otherwise they would flash up.
+    ``before`` is the text before the piece, which shows whether brackets are inside code.
     """
     whole = before + text
     html = []
@@ -296,11 +299,11 @@ def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 
 
 class StreamedMarkdown:
-    """Renders an answer while it grows: what has whole lines as Markdown, the last line as text.
+    """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    The work and the bytes stay proportional to the answer, because it is rendered again only when it has grown by a
-    tenth. Each piece takes a bounded time, in which no other stream goes on: an answer that is longer than
-    ``LARGEST_CHARACTERS`` goes on as text until it is complete.
+    The work and the bytes stay proportional to the answer, because it is rendered again only after it has grown by a
+    tenth. Each piece takes a bounded time, during which other streams wait: an answer longer than
+    ``LARGEST_CHARACTERS`` continues as text until it is complete.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
@@ -310,7 +313,7 @@ class StreamedMarkdown:
         self._rendered_characters = 0
 
     def feed(self, text: str) -> Lines | SafeString:
-        """What to show for this piece: text to append, or lines that replace all that was shown."""
+        """The output for this piece: text to append, or lines that replace everything shown so far."""
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
@@ -330,7 +333,7 @@ class StreamedMarkdown:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The whole lines of an answer, and the one that is being written."""
+    """The complete lines of an answer, and the line being written."""
 
     whole: SafeString
     tail: SafeString

@@ -27,19 +27,18 @@ LOW_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ShownTurn:
-    """A question and what became of it.
+    """A question and its answer.
 
-    ``completed_question`` is the question as it was searched, empty when that is how it was asked; ``is_joined`` says
-    that it was searched together with the question before it, too. ``checked`` counts the sentences that were held
-    against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the answer was first given, None
-    when it was made for this question. ``approved`` says who vouches for it; empty
-    for most. ``unfolded`` opens the form that asks what was wrong; with a ``feedback_error``,
-    ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a question that was turned away
-    unread. ``addresses`` stand in a source that the answer names: it may link them. ``near`` are places that come near
-    a question without an answer, ``choices`` questions to ask instead, ``follow_ups`` questions to go on with.
-    ``writer`` is who wrote the answer, ``models`` are the language models that it can be asked anew of; empty where
-    there is no choice.
-    ``is_narrow`` says of a refusal that only a part of the documents was searched.
+    ``completed_question`` is the question as it was searched, empty if it was searched as asked; ``is_joined`` is true
+    if it was also searched together with the question before it. ``checked`` counts the sentences that were checked
+    against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the answer was first given; None if
+    it was made for this question. ``approved`` says who approved it; mostly empty. ``unfolded`` opens the form that
+    asks for the reason; with a ``feedback_error``, ``reason`` and ``comment`` are the rejected values. ``was_searched``
+    is false for a question that was refused without a search. ``addresses`` occur in a source that the answer cites, so
+    it may link them. ``near`` are places close to a question without an answer, ``choices`` questions to ask instead,
+    ``follow_ups`` questions to ask next. ``writer`` wrote the answer, ``models`` are the language models that can
+    answer it anew; empty without a choice. ``is_narrow`` is true for a refusal after a search in only some of the
+    documents.
     """
 
     id: uuid.UUID
@@ -90,8 +89,9 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """What the answer's markers lead to: the citations; in a stopped answer, whose citations nobody checked, the
-        sources as a whole."""
+        """The targets of the answer's markers: the citations; in a stopped answer, whose citations were not checked,
+        the whole sources.
+        """
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -116,7 +116,7 @@ class ShownTurn:
 
     @property
     def doubt_summary(self) -> str:
-        """How much of the answer the sources do not support; empty when there is nothing to say against it."""
+        """The sentence about unsupported parts of the answer; empty if there are none."""
         if not self.doubts:
             return ""
         if self.checked == 1:
@@ -130,7 +130,7 @@ class ShownTurn:
 
     @property
     def feedback_reason(self) -> str:
-        """What was said to be wrong, in words."""
+        """The reason of a bad verdict, in words."""
         return str(Feedback.Reason(self.reason).label) if self.reason else ""
 
     @property
@@ -148,7 +148,7 @@ class ShownTurn:
 
 
 def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
+    """The turn as saved. Reads the citations, the feedback and the answer that this one repeats."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     approval = approval_of(answer.approved)
@@ -201,12 +201,14 @@ def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> 
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """The question alone, or ``question`` in its place: the answer quotes what the reader may not read."""
+    """The question alone, or ``question`` instead of it: the answer quotes documents that the reader may not read."""
     return ShownTurn(answer.pk, answer.conversation_id, question or answer.question, answer.status, is_withheld=True)
 
 
 def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:
-    """The turn with what its reader sent, to be put right, in place of what is saved; ``reason`` is empty or valid."""
+    """The turn with the reader's rejected feedback, to be corrected, instead of the saved one; ``reason`` is empty or
+    valid.
+    """
     return replace(turn, reason=reason, comment=comment, feedback_error=error, unfolded=True)
 
 
@@ -215,7 +217,7 @@ def failed_turn(turn: ShownTurn, payload: Mapping[str, Any]) -> ShownTurn:
 
 
 def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
-    """What the reader should know of how the answer came about."""
+    """Notices to the reader about fallbacks and limits of this answer."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

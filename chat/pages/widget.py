@@ -1,7 +1,7 @@
 """The widget: the chat in a frame on other sites, for readers without an account.
 
-A page of a site that WIDGET_SITES names has one script tag, which adds a button and the frame. The frame asks the API
-without cookies, so it reaches public collections only, whoever is signed in here.
+A page of a site in WIDGET_SITES has one script tag, which adds a button and the frame. The frame calls the API without
+cookies, so it reaches public collections only, even if the reader is signed in here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 
 @require_GET
 def script(request: HttpRequest) -> HttpResponse:
-    """Where the script is that a page includes. Raises: Http404 while no site may show the widget."""
+    """Redirect to the script that a page includes. Raises: Http404 while no site may show the widget."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
@@ -32,7 +32,7 @@ def script(request: HttpRequest) -> HttpResponse:
 @require_GET
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
-    """The page in the frame, which only the named sites can show. Raises: Http404, as above."""
+    """The page in the frame, which only sites in WIDGET_SITES can show. Raises: Http404 while no site may."""
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)

@@ -1,8 +1,8 @@
-"""Who may write an answer now, who waits for it, and who is refused.
+"""Decides which answers are written now, which wait, and which are refused.
 
-Each web process has a queue of its own, with its part of the site's places. A question that is taken reserves its place
-at once, so that many that come together cannot all pass the check; whoever then never asks for the answer loses it
-after a few seconds. One caller has no more than a share of the places.
+Each web process has its own queue, with its part of the site's places. An accepted question reserves its place at once,
+so that many questions at the same moment cannot all pass the check. A reservation lapses after a few seconds if nobody
+asks for the answer. One caller can have only a share of the places.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LONGEST_RETRY_SECONDS = 60
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place: reserved until ``until``, or of an answer that waits, or, with ``begun_at``, of one that is written.
-    ``wake`` is called, from any thread, when others have left.
+    """A place in the queue: reserved until ``until``, or waiting, or, with ``begun_at``, being written. ``wake`` is
+    called, from any thread, when others have left.
     """
 
     caller: str
@@ -41,7 +41,7 @@ class _Place:
 
 
 class Admission:
-    """The queue of one process, for all of its threads; ``processes`` share the places that the settings name."""
+    """The queue of one process, for all of its threads. The places in the settings are divided among ``processes``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.processes = 1
@@ -60,8 +60,8 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Keep a place for an answer that will be asked for in a moment. Without a name, ``caller`` is nobody who has
-        a share. Raises: SiteBusy, and BudgetSpent when it is the caller who waits for too many answers.
+        """Reserve a place for an answer that will be asked for in a moment. An empty ``caller`` is not limited to a
+        share. Raises: SiteBusy; BudgetSpent if too many answers of the caller wait.
         """
         with self._lock:
             now = self._clock()
@@ -86,21 +86,22 @@ class Admission:
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
-        """The question was not taken after all, or its answer needs no place."""
+        """Give the place back: the question was not saved, or its answer needs no place."""
         with self._lock:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Take a place at the end of the queue, even of a full one: the question has been taken. ``caller`` counts for
-        one that reserved none, or too long ago, or in another process."""
+        """Take a place at the end of the queue, even if it is full, because the question has been accepted. ``caller``
+        is used if no place was reserved, or too long ago, or in another process.
+        """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
             self._joined[answer_id] = _Place(reserved.caller if reserved else caller, wake=wake)
             self._count()
 
     def place(self, answer_id: UUID) -> int:
-        """1 for the next one to begin, 0 or less for one that may begin now. Those whose callers have their share of
-        answers written, or to be written before, stand behind the others.
+        """The answer's position: 1 for the next one to begin, 0 or less for one that may begin now. Answers of callers
+        whose share is used up come after the others.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.begun_at is not None]
@@ -122,7 +123,7 @@ class Admission:
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
-        """The answer is written, or nobody wants it any more."""
+        """Remove the answer, because it is complete or no longer wanted."""
         with self._lock:
             begun_at = self._joined.pop(answer_id).begun_at
             if begun_at is not None:
@@ -131,7 +132,7 @@ class Admission:
         self._wake_others()
 
     def counts(self) -> tuple[int, int]:
-        """How many are written, and how many wait."""
+        """How many answers are being written, and how many wait."""
         writing = sum(each.begun_at is not None for each in self._joined.values())
         return writing, len(self._joined) - writing
 
@@ -153,5 +154,5 @@ ADMISSION = Admission()
 
 
 def share_of(places: int) -> int:
-    """How many of so many places one caller may have at once, at least 1."""
+    """How many of ``places`` one caller may have at once, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -1,7 +1,7 @@
 """The answer cache: the same question, asked of the same documents in the same way, is not answered twice.
 
-The key of an answer holds all that it depends on, so that nothing has to be invalidated: when a document, the search
-profile, the model or a rule changes, or when somebody may read other collections, the key is another one.
+The key contains everything that an answer depends on, so nothing has to be invalidated: if a document, the search
+profile, the model, a rule or somebody's rights change, the key changes.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ def build_key(
     subject: str = "",
     writer: str = "",
 ) -> str:
-    """What an answer to the question depends on, as a SHA-256 in hexadecimal; empty when no answer serves twice.
+    """The SHA-256, in hexadecimal, of everything that an answer to the question depends on; empty if answers are not
+    reused.
 
-    ``writer`` names the language model that is to write; empty: the site's default.
+    ``writer`` names the language model that will write; empty: the site's default.
 
-    Made before the search: when a document changes after that, the answer is kept under a key that nobody asks for any
-    more. Raises: SearchUnavailable.
+    It is made before the search: if a document changes after that, the answer is stored under an outdated key. Raises:
+    SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -106,10 +107,10 @@ def build_key(
 
 
 def find(key: str) -> Answer | None:
-    """The newest answer that may serve for this key; None without one.
+    """The newest answer that can be reused for this key; None without one.
 
-    Only a complete answer without a notice, with all retrievers of the search, that is not too old, and that nobody who
-    got it, first or again, found unhelpful.
+    It must be complete, recent, without a notice, from a search with all retrievers, and not found unhelpful by anybody
+    who got it, first or again.
     """
     if not key:
         return None
@@ -132,7 +133,8 @@ def find(key: str) -> Answer | None:
 
 
 def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
-    """The key of an answer that is to be written, and the earlier one that serves in its place, if there is one.
+    """The key of an answer that is about to be written, and the earlier answer that can be used instead, if there is
+    one.
 
     Raises: SearchUnavailable.
     """
@@ -147,9 +149,9 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], wri
 
 
 def copy_to(answer: Answer, original: Answer) -> list[Citation]:
-    """The rows, not yet saved, of the citations; fills in the rest of ``answer`` from its original.
+    """The unsaved rows of the citations; fills in the rest of ``answer`` from its original.
 
-    What the original took, in tokens and cost, was paid once, and stays there.
+    Tokens and cost are not copied: they were paid once, for the original.
     """
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
@@ -164,14 +166,13 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
 
 
 def _normalized(question: str) -> str:
-    """The question in one spelling. Capitals stay: the search and the evidence tell part codes, identifiers and names
-    by them, so that the same words in other capitals may be answered otherwise; that they are then answered anew costs
-    an answer now and then.
+    """The question in one spelling. Capitals stay, because the search and the evidence recognise part codes,
+    identifiers and names by them. The price is that a question in other capitals is answered anew.
     """
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
 def _configured(backend: dict[str, Any]) -> list[Any]:
-    """A backend's description without its key, which changes no answer."""
+    """A backend's description without its key, which does not affect answers."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

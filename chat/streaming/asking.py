@@ -1,4 +1,4 @@
-"""Taking a question: who asks, what may be asked, and the row that will hold the answer."""
+"""Accepts a question: checks the asker and the question, and creates the row for the answer."""
 
 from __future__ import annotations
 
@@ -46,15 +46,14 @@ def begin(
 ) -> Answer:
     """A PENDING answer to the question, in the conversation named or in a new one.
 
-    It is searched in the ``collection`` (a slug; empty: all that the user may read), or in the ``document`` alone, by
-    id, with what came in it; where neither is given, in what the conversation's last question was. A question that
-    ``edits`` another, which is the user's own, begins a branch: a conversation that goes on from what came before it.
+    It is searched in the ``collection`` (a slug; empty: all that the user may read), or only in the ``document`` (an
+    id) and its attachments; without either, as the conversation's last question was. A question that ``edits`` another
+    one of the user's begins a branch: a conversation that continues from the turns before the edited question.
 
-    ``model`` names the language model that writes; empty: the one that was chosen in the conversation before, while the
-    user may choose it, or the user's default. With ``anew`` no earlier answer to the same question serves, and the
-    conversation keeps its model. ``history`` are the turns before it, oldest first, of
-    an asker who keeps them; they count in place of the conversation's. ``caller`` has a share of the places: an account
-    or an address; empty for one that is not held to a share.
+    ``model`` names the language model that writes; empty: the conversation's last choice, if the user may still choose
+    it, or the user's default. With ``anew`` no earlier answer is reused, and the conversation keeps its model.
+    ``history`` are earlier turns, oldest first, sent by a client that stores them; they replace the conversation's.
+    ``caller`` is the account or address whose share of the places is used; empty: without a limit.
 
     Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
     today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
@@ -107,7 +106,7 @@ def begin(
 
 
 def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
-    """The collection and the document that a question names. Raises: InvalidQuestion for what may not be read."""
+    """The collection and the document that a question names. Raises: InvalidQuestion if they may not be read."""
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
         if (only := readable.filter(pk=document).first()) is None:
@@ -122,7 +121,7 @@ def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection
 
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
+    """A new answer's id, with a place reserved for it. Raises: SiteBusy, BudgetSpent."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -133,16 +132,18 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
 
 
 def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
-    """Conversations the caller may go on with: their own, or, for a program that keeps no cookies, one it can name."""
+    """Conversations that the caller may continue: their own, or, for a program that keeps no cookies, one whose id it
+    knows.
+    """
     if not visitor and not getattr(user, "is_authenticated", False):
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
 
 
 def filters_of(answer: Answer) -> SearchFilters:
-    """What the answer may be searched in: what its asker may read now, narrowed to its collection or its document.
+    """The filters of the answer's search: what its asker may read now, narrowed to its collection or its document.
 
-    Raises: InvalidQuery when that collection may no longer be read.
+    Raises: InvalidQuery if that collection may no longer be read.
     """
     document = answer.document
     collection = answer.collection if document is None else document.collection
@@ -151,7 +152,7 @@ def filters_of(answer: Answer) -> SearchFilters:
 
 
 def checked(question: str) -> str:
-    """The question as it can be stored and asked. Raises: InvalidQuestion for none, and for one that is too long."""
+    """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long."""
     # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
     printable = "".join(
         character

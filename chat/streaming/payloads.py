@@ -39,12 +39,12 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
-    """As `searched`, of an answer that was saved."""
+    """The `searched` payload of a saved answer."""
     return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
 
 
 def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
-    """The class of the question, and what was searched in its place; None when that was the question itself."""
+    """The class of the question, and the question searched instead of it; None if that was the question itself."""
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -55,14 +55,15 @@ def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """The question as it was searched and answered, where a model rewrote a follow-up, or where it was misspelt; else
-    empty."""
+    """The question as it was searched and answered, if a model rewrote a follow-up or a spelling was corrected; else
+    empty.
+    """
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    """Write into the row what was found."""
+    """Write the search result into the row."""
     found = searched(draft)
     for name in _SEARCHED:
         setattr(answer, name, found[name])
@@ -70,7 +71,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Write into the row what was answered; returns the rows, not yet saved, of its citations."""
+    """Write the answer into the row; returns the unsaved rows of its citations."""
     for name in ("text", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.near = [near_place(place) for place in outcome.near]
@@ -105,7 +106,7 @@ def source(found: ContextSource) -> dict[str, Any]:
 # An answer asks for those of its sources several times.
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Whether the text has sentences that instruct a language model, which the prompt leaves out."""
+    """Whether the text has sentences that instruct a language model; the prompt leaves these out."""
     return bool(find_instructions(content))
 
 
@@ -133,9 +134,9 @@ def near_place(place: NearPlace) -> dict[str, Any]:
 
 
 def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
-    """What was computed over a table, of an answer that states it; None where no value is stated.
+    """The computation over a table that the answer states; None if it states no value.
 
-    A model writes sentences of its own about what was computed: they are checked like its others.
+    A model describes computations in its own sentences, which are checked like its others.
     """
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
@@ -209,8 +210,9 @@ def _approval(of: Approval | None) -> dict[str, str] | None:
 
 
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
-    """The first source from the cited document; its collection is empty, and its page a page, where the answer was
-    saved without them."""
+    """The first source from the cited document. For an answer saved without them, its collection is empty and its page
+    unit is a page.
+    """
     unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

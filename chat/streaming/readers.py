@@ -1,4 +1,4 @@
-"""An answer's stream as one reader may read it: it ends when the reader loses the right to its sources."""
+"""An answer's stream as one reader may read it: it ends if the reader loses the right to its sources."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ async def follow(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence.
+    """As `streams.follow`, while ``user`` may read the sources; then `failed`, with a sentence.
 
-    Whoever came with a key reads while the key is good, and within a session while it lasts.
+    A reader with an API key may read while the key is valid, a reader with a session while that lasts.
     """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin)():
@@ -91,7 +91,7 @@ async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None
 
 
 def may_still_read(answer: Answer, user: Any) -> bool:
-    """Whether ``user``, who began to wait for the answer some time ago, may read it now that it is written."""
+    """Whether ``user``, who has waited for the answer, may read it now that it is complete."""
     held = _rights_of(user.pk, limits_of(user), fresh=True)
     places = rights.places_of(rights.documents_behind(answer))
     return held is not None and held.allow_collections(answer.source_collections) and held.see(places)
@@ -112,8 +112,9 @@ class _Reader:
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Whether what is known of the answer by now, or as it was just ``saved``, may be read. The stream reports one
-        that is gone."""
+        """Whether the answer's present content, or the content just ``saved``, may be read. A deleted answer is
+        reported by the stream.
+        """
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
@@ -134,7 +135,7 @@ class _Reader:
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
-        """Whether the reader may read these sources and all that came before."""
+        """Whether the reader may read these sources and those of all earlier events."""
         quoted = rights.documents_of(sources)
         self._documents |= quoted
         places = rights.places_of(self._documents)
@@ -156,7 +157,7 @@ class _Reader:
 
 
 def _searched(answer: Answer) -> dict[str, Any] | None:
-    """What was searched for an answer that is being written, here or in another process."""
+    """The search result of an answer that is being written, here or in another process."""
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
@@ -166,8 +167,8 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
 
 
 def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
-    """What the user may read, as of half a second ago at most; None for one who was deactivated or deleted, whose key
-    is refused by now, or whose session is over.
+    """The user's rights, at most half a second old; None if the user was deactivated or deleted, the key was revoked,
+    or the session has ended.
     """
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
@@ -195,7 +196,7 @@ def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) 
 
 
 def _is_session_of(user: Any, session_key: str) -> bool:
-    """Whether the session is there still, and was not ended by a new password."""
+    """Whether the session still exists and was not ended by a new password."""
     session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     is_theirs = session.get(SESSION_KEY) == str(user.pk)
     return is_theirs and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())

@@ -1,4 +1,4 @@
-"""The answers that this process writes: what each is written from, what it has published, and what became of it."""
+"""The answers that this process is writing: their input, their published events, and their outcome."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from retrieval.types import SearchFilters, Turn
 
 
 def text_of(events: Iterable[StreamedEvent]) -> str:
-    """What these events say of the answer's text."""
+    """The answer's text, from its events."""
     return "".join(event.payload["text"] for event in events if event.name == "token")
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of a leased ``answer`` in this process: what it is written from, what it has published so far, and
-    what is to be saved of it.
+    """The writing of a leased ``answer`` in this process: its input, the events published so far, and the outcome to be
+    saved.
 
-    The first ``stored`` events are in the database. ``readers`` are those whose line is open, ``followers`` those of
-    them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
-    was last taken. ``caller`` is who has a share of the places. ``may_return`` says that a reader of a kind that comes
-    back has been here, ``is_begun`` that it no longer waits for its turn, ``is_stopped`` that it was cancelled because
-    somebody stopped it, nobody reads it, or another process writes it. ``ending`` says that its outcome is known and is
-    being saved: from then on it cannot be stopped.
+    The first ``stored`` events are in the database. ``readers`` are those with an open connection, ``followers`` those
+    of them who wait for the next event; ``last_read`` is when the last connection was closed, ``last_followed`` when an
+    event was last taken. ``caller`` is whose share of the places it uses. ``may_return`` is true if a reader that can
+    reconnect has been here, ``is_begun`` if it no longer waits for its turn, ``is_stopped`` if it was cancelled because
+    somebody stopped it, nobody reads it, or another process writes it. ``ending`` is true if its outcome is known and
+    is being saved: from then on it cannot be stopped.
 
-    ``draft`` is None until the sources are known, ``outcome`` until it is known; it is an earlier answer where that one
-    serves again. ``is_partial`` says that a reader, the lack of one, or the deadline ended it. ``cache_key`` is empty
-    for an answer that must not serve again.
+    ``draft`` is None until the sources are known, ``outcome`` until the answer is complete or failed; ``outcome`` is an
+    earlier answer if that one is reused. ``is_partial`` is true if a reader, the lack of one, or the deadline ended it.
+    ``cache_key`` is empty for an answer that must not be reused.
     """
 
     answer: Answer
@@ -62,17 +62,17 @@ class Run:
 
     @property
     def text(self) -> str:
-        """What has been published of the answer."""
+        """The published text of the answer."""
         return text_of(self.events)
 
     def cancel(self) -> None:
-        """Stop the writing, unless its outcome is being saved already."""
+        """Stop the writing, unless its outcome is already being saved."""
         if self.task is not None and not self.ending:
             self.is_stopped = True
             self.task.cancel()
 
     def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
-        """The event that comes behind those that were published."""
+        """The event that follows the published ones."""
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload

@@ -1,6 +1,6 @@
 """The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction.
 
-Answers that no process writes any more are closed here too, and the events of old ones are deleted.
+It also closes answers that no process writes any more, and deletes the events of old ones.
 """
 
 from __future__ import annotations
@@ -53,16 +53,15 @@ EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Write events that may have been written before: the last regular round can still be under way at the end."""
+    """Store events, some of which may already be stored: the last regular round can still be under way at the end."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome behind the events that were published before it; returns the last event, with the answer as it
-    is saved.
+    """Save the outcome after the events published before it; returns the last event, with the answer as saved.
 
-    Saving twice saves once, and returns the same. The event is `lost` when the lease went to another process, or the
-    answer was closed: then nothing is saved, and the database has the truth.
+    Saving twice saves once, and returns the same. If the lease went to another process, or the answer was closed, the
+    event is `lost` and nothing is saved: the database is right.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
@@ -121,14 +120,16 @@ def broken_message() -> str:
 
 
 def unsaved(error: Exception) -> dict[str, Any]:
-    """The payload of the last event of an answer that this error kept from being saved."""
+    """The payload of the last event of an answer that could not be saved because of this error."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
     return {"message": broken_message()}
 
 
 def give_up(answer: Answer, message: str) -> None:
-    """Mark an answer that could not be saved as failed, which takes less room; else the schedule does it later."""
+    """Mark an answer that could not be saved as failed, which takes less room; if that fails too, the schedule does it
+    later.
+    """
     try:
         answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
     except DatabaseError:
@@ -148,7 +149,7 @@ def stopped_message() -> str:
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
-    """The rows as they can be saved; words of a passage that is gone by now are kept without it."""
+    """The rows as they can be saved; the words of a deleted passage are kept without their reference."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -180,7 +181,7 @@ def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict
 
 
 def _known_passages(chunk_ids: Sequence[int]) -> dict[int, KnownPassage]:
-    """The beginnings of the candidates' passages: of all that the index holds of them, nothing else is read."""
+    """The beginnings of the candidates' passages. They are read from the index alone."""
     rows = fetch(
         "SELECT chunk.id, document.title, chunk.heading_path, left(chunk.content, %s), chunk.document_id "
         "FROM retrieval_chunk AS chunk JOIN retrieval_document AS document ON document.id = chunk.document_id "
@@ -216,7 +217,7 @@ def close_interrupted(**_options: Any) -> int:
 
 
 def _save_stopped(interrupted: QuerySet[Answer], now: datetime) -> None:
-    """Save what had been written of answers that were stopped and whose process died before it could save them."""
+    """Save the text of stopped answers whose process died before it could save it."""
     for answer in interrupted:
         text = text_of(answer.events.filter(attempt=answer.attempts))
         interrupted.filter(pk=answer.pk, lease=answer.lease).update(

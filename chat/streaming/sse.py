@@ -27,16 +27,16 @@ def encode(data: str, *, event: str, event_id: str = "") -> bytes:
 
 
 def comment(text: str = "") -> bytes:
-    """A sign of life that readers ignore."""
+    """An SSE comment that keeps the connection open; clients ignore it."""
     return b": " + _LINE_END.sub(" ", text).encode() + b"\n\n"
 
 
 def retry(milliseconds: int) -> bytes:
-    """How long the reader waits before it connects again."""
+    """The `retry` field: how long a client waits before it reconnects."""
     return f"retry: {milliseconds}\n\n".encode()
 
 
 def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """The events as they come: proxies are asked to pass them on, those of the nginx kind by a header of their own."""
+    """A streaming response of the events. Headers ask proxies not to buffer them; nginx has a header of its own."""
     headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

@@ -1,8 +1,8 @@
-"""Answers as they are written: begun once, followed by anyone who may read them, from any web process.
+"""Streams of answers: begun once, followed by anyone who may read them, from any web process.
 
-A follower in the process that writes reads along in memory; followers in other processes, and those who come back after
-a lost connection, read from the database. A generation stops when told to, or when nobody has followed for a while.
-What a killed process leaves is begun again by the next follower, or closed by the sweep.
+Followers in the writing process read from memory. Followers in other processes, and those who reconnect, read from the
+database. A generation stops on request, or if nobody has followed it for a while. After a killed process, the next
+follower begins its answers again, or the sweep closes them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def passing(name: str, **payload: Any) -> StreamedEvent:
 async def follow(
     answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
+    """The answer's events after the one named ``after``, to the last; begins the generation if nobody has.
 
-    When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
-    else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
-    work behind that is ended at once. ``caller`` has a share of the places.
+    If ``after`` belongs to an interrupted attempt, a `reset` comes first. Pings are sent while there is no other event.
+    ``may_return`` is true if a disconnected reader can reconnect; the work for a reader who cannot is stopped at once.
+    ``caller`` is whose share of the places is used.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
@@ -81,9 +81,9 @@ async def _begin(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | N
 
 
 async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
-    """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
+    """Write the answer to its end, or wait for its writer; returns its last event.
 
-    Cancelled, the writing stops too.
+    If this is cancelled, the writing stops too.
     """
     last = passing("failed", message=deleted_message())
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
@@ -93,7 +93,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
 
 async def stop(answer_id: uuid.UUID) -> None:
-    """End the generation, in whichever process it runs; what has been written is kept."""
+    """Stop the generation, in whichever process it runs; its text so far is kept."""
     await in_database(_mark_stopped)(answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
@@ -179,7 +179,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
 
 
 def _position(after: str) -> tuple[int, int]:
-    """Attempt and sequence of an event id; (0, 0) for none or for one that is not ours."""
+    """Attempt and sequence of an event id; (0, 0) for none or for an id of another form."""
     known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
@@ -198,7 +198,7 @@ def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[An
 
 
 def _outcome(answer: Answer) -> StreamedEvent:
-    """The last event of an answer whose events are gone."""
+    """The last event of an answer whose events were deleted."""
     last = StreamedEvent(answer=answer, attempt=answer.attempts, sequence=10**6)
     if answer.status == Answer.Status.FAILED:
         last.name, last.payload = "failed", {"message": answer.error}

@@ -1,8 +1,8 @@
-"""The answers that this process writes: their leases, the events they have published, their heartbeat and their end.
+"""The answers that this process writes: their leases, published events, heartbeats and endings.
 
 Events reach readers in the same process at once. They and the heartbeats are stored a few times a second, for all
-answers at once: one statement for a hundred answers, not a hundred statements. Whatever happens, the last event tells
-the truth and is stored before it is shown.
+answers together: one statement for a hundred answers, not a hundred statements. Whatever happens, the last event is
+true and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Wea
 
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """The answer, leased, if it waits or its writer is dead; it is PENDING until it is its turn."""
+    """The answer, leased, if it waits or its writer is dead; it stays PENDING until its turn."""
     rows = Answer.objects.filter(NotWaiting(), status__in=_UNFINISHED).order_by()
     joined = rows.select_related("conversation__owner", "collection", "document__collection")
     answer = jobs.acquire_lease(joined, answer_id, status=Answer.Status.PENDING, text="", error="")
@@ -140,7 +140,7 @@ def _so_far(run: Run, notice: str) -> Completed:
 
 
 async def _publish(run: Run, started: float) -> None:
-    """Publish the events but the last one, and note in the run what they say."""
+    """Publish the events except the last one, and record their content in the run."""
     async with aclosing(_events(run)) as events:
         async for event in events:
             milliseconds = (time.perf_counter() - started) * 1000
@@ -200,7 +200,7 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """As `answer_cache.look_up`; the search reports a database that does not answer."""
+    """As `answer_cache.look_up`; a database error is left for the search to report."""
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
@@ -216,8 +216,8 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 @asynccontextmanager
 async def _turn(run: Run) -> AsyncGenerator[None, None]:
-    """Within it is the run's turn. While it waits, it publishes `queued` with its place whenever that changes, and
-    with 0 when the waiting is over.
+    """A context that is entered at the run's turn. While it waits, it publishes `queued` with its place whenever that
+    changes, and with 0 at the end of the wait.
     """
     changed = asyncio.Event()
 
@@ -251,7 +251,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
 
 
 def _begin(answer: Answer) -> None:
-    """The answer is GENERATING then, unless it was stopped meanwhile: then its heartbeat ends it."""
+    """Set the answer to GENERATING, unless it was stopped meanwhile: then its heartbeat ends it."""
     answer.held().filter(NotWaiting(), status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)
 
 
@@ -286,8 +286,9 @@ async def _end(run: Run) -> None:
 
 
 async def leave_to_others(seconds: float) -> None:
-    """Give up the answers of this loop, which ends: each is begun anew by its next reader, in another process. Those
-    that are being saved have so many seconds for it."""
+    """Give up the answers of this loop, which is ending: their next readers begin them anew in another process. Answers
+    being saved have a few seconds to finish.
+    """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
     for run in own:
@@ -298,7 +299,7 @@ async def leave_to_others(seconds: float) -> None:
 
 
 async def _hand_over(run: Run) -> None:
-    """Let the next reader, who comes to another process, begin the answer anew at once."""
+    """Let the next reader, in another process, begin the answer anew at once."""
     free = {"status": Answer.Status.PENDING, "lease": None, "heartbeat_at": None}
     try:
         await in_database(run.answer.held().filter(status__in=_UNFINISHED).update)(**free)
@@ -317,7 +318,7 @@ def _close(run: Run) -> None:
 
 
 def _forget(run: Run) -> None:
-    """Forget the run, but not one that another loop has begun since, when this one was taken to be dead."""
+    """Forget the run, but not another loop's newer run of the same answer, begun when this one was taken for dead."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
 
@@ -326,8 +327,9 @@ def _forget(run: Run) -> None:
 
 
 async def _watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats for as long as the loop has runs; cancel each that was stopped, lost its lease, or
-    has no reader left."""
+    """Store events and heartbeats while the loop has runs; cancel each that was stopped, lost its lease, or has no
+    reader left.
+    """
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -349,7 +351,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _is_abandoned(run: Run) -> bool:
-    """Whether nobody reads along in this process any more."""
+    """Whether nobody in this process reads it any more."""
     now = time.monotonic()
     if run.readers or run.may_return:
         return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
@@ -357,8 +359,9 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Write the events up to so many of each run, which goes on meanwhile; returns whether a reader in another process
-    follows, for each whose lease holds."""
+    """Write each run's events up to the given number, while it continues; returns whether a reader in another process
+    follows, for each run whose lease is valid.
+    """
     if not snapshots:
         return {}
     try:

@@ -177,7 +177,7 @@ def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, prof
         ({"weights": "vector nan, lexical 1"}, "weights", "number"),
         ({"class_weights": "code: "}, "class_weights", "Line 1: Give both weights"),
         ({"class_weights": "code: vector 1, lexical 1"}, "class_weights", "no weights for conceptual"),
-        ({"class_weights": "prose: vector 1, lexical 1"}, "class_weights", "no class of questions prose"),
+        ({"class_weights": "prose: vector 1, lexical 1"}, "class_weights", "no question class “prose”"),
         ({"rerank_weight": "11"}, "rerank_weight", "less than or equal to 10"),
         ({"reranker": "gone"}, "reranker", "valid choice"),
         ({"metadata_boosts": "a = x 1\n\na = y 11"}, "metadata_boosts", "Line 3"),

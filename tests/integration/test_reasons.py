@@ -70,7 +70,7 @@ def test_of_a_collection(visibility: str, people: dict[str, Any]) -> None:
             "reader": "Its metadata limit it to the groups care, law, and the account is in none of them.",
             "curator": "the account may change the documents of Library",
         }),
-        (7, "curator boss", {"nurse": "“7” under groups, which is not the name of a group"}),
+        (7, "curator boss", {"nurse": "“7” under groups in its metadata is not the name of a group"}),
     ],
 )  # fmt: skip
 def test_of_a_document(

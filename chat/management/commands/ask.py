@@ -75,7 +75,7 @@ class Command(PreparedCommand):
         return draft, end
 
     def _print(self, end: Completed) -> None:
-        """What belongs to an answer that has been written."""
+        """Print the text around a finished answer: its notices and citations."""
         self.stdout.write("\n")
         if end.approval:
             self.stdout.write(f"\nApproved by {end.approval.by} on {end.approval.on}.")

@@ -167,7 +167,7 @@ def test_without_a_set_nothing_measures_it(library: Collection, model: ModelServ
     for version in (first, second):
         assert not gates.request_instructions(version, User.objects.create_user(f"curator-{version.pk}"))
     first.refresh_from_db()
-    assert (first.is_active, second.is_active, second.outcome) == (False, True, "Nothing measured it.")
+    assert (first.is_active, second.is_active, second.outcome) == (False, True, "It was not measured.")
 
 
 # The admin's pages.
@@ -193,7 +193,7 @@ def test_a_curator_writes_tries_and_activates_a_version(
     version = CollectionInstructions.objects.get()
     assert (version.number, version.created_by.username, version.is_active) == (1, "curator", False)
     address = f"{PAGE}{version.pk}"
-    assert "Activated once these sets measure" in curator.get(f"{address}/change/").content.decode()
+    assert "It is activated if runs of these sets show" in curator.get(f"{address}/change/").content.decode()
     curator.post(f"{address}/change/", {"collection": library.pk, "text": "Other words."})
     version.refresh_from_db()
     assert version.text == "Talk as a pirate."
@@ -218,7 +218,7 @@ def test_without_a_language_model_the_page_says_that_they_have_no_effect(curator
     version = add(library)
     for page in ("change", "preview"):
         assert "instructions have no effect" in curator.get(f"{PAGE}{version.pk}/{page}/").content.decode()
-    assert "Nothing measured it." in curator.post(f"{PAGE}{version.pk}/activate/", follow=True).content.decode()
+    assert "It was not measured." in curator.post(f"{PAGE}{version.pk}/activate/", follow=True).content.decode()
 
 
 def test_collections_of_others_are_closed(curator: Client, library: Collection) -> None:

@@ -389,7 +389,7 @@ def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Dra
     back = lifecycle.resume(draft.pk)
     assert back is not None
     assert back.status == Draft.Status.OPEN
-    assert "changed while it waited" in back.error
+    assert "changed while the draft waited" in back.error
     assert library.documents.count() == 3
     published(back)
     assert library.documents.count() == 1

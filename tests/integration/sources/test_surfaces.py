@@ -88,8 +88,8 @@ def test_a_source_is_configured_and_set_going_in_the_admin(
     assert "waiting" not in act(page, source, "pause").content.decode()
     source.refresh_from_db()
     assert source.is_paused
-    assert "is being looked at already" not in act(page, source, "sync").content.decode()
-    assert "is being looked at already" in act(page, source, "sync").content.decode()
+    assert "is already being read" not in act(page, source, "sync").content.decode()
+    assert "is already being read" in act(page, source, "sync").content.decode()
 
     document = Document.objects.first()
     assert document is not None
