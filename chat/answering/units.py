@@ -1,8 +1,8 @@
-"""The units of the context that are scored and cited: sentences, list items, table rows and pieces of code, each at
-its exact place. PURE.
+"""The units of the context that are scored and cited: sentences, list items, table rows and pieces of code, each with
+its exact offsets. PURE.
 
 Units are cut from the blocks of a document (`retrieval.text.blocks`): a sentence answers a question about a fact, and
-the block that it stands in is what a reader wants to see.
+its block is what a reader wants to see.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """``text`` is the document's ``text[start:end]``, a part of ``block``, which is one of ``section``.
+    """``text`` is the document's ``text[start:end]``, a part of ``block``, which belongs to ``section``.
 
-    ``heading`` is what it stands under, without markup; of a record, the value of its first column. ``table_head`` is
-    the head of the table a row belongs to.
+    ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
+    the head of the table that a row belongs to.
     """
 
     source: ContextSource
@@ -66,16 +66,16 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source that stand under one heading, up to the next heading of any level. What stands before the
-    first heading has the document's title as its own."""
+    """The blocks of a source under one heading, up to the next heading of any level."""
 
     heading: str
     blocks: tuple[Block, ...]
 
 
 def blocks_of(source: ContextSource) -> tuple[Block, ...]:
-    """The blocks of a source in order, as far as they lie in it. Of passages that were stored without them, they are
-    found in the source's own text."""
+    """The blocks of a source in order, as far as they lie in it. If its passages were stored without blocks, they are
+    parsed from its text.
+    """
     context = source.block
     if context.blocks:
         return context.blocks
@@ -92,8 +92,9 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
 
 
 def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """All that could be quoted, in the order of the sources and then of the text; headings and tables of
-    contents are left out."""
+    """All units that could be quoted, in the order of the sources and then of the text; headings and tables of contents
+    are left out.
+    """
     return [unit for source in sources for unit in _units_of(source)]
 
 
@@ -118,7 +119,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
-    """Start, end and kind of each unit of a block, and the table's head that it is read with."""
+    """Start, end and kind of each unit of a block, and the head of its table."""
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
@@ -147,13 +148,15 @@ def _question(content: str, block: Block) -> str:
 
 
 def table_head(content: str, block: Block) -> str:
-    """The head of a table as Markdown, with the rule below it; empty where it has none, or not in this text."""
+    """The head of a table as Markdown, with the rule below it; empty if it has none, or if this text does not contain
+    it.
+    """
     header = find_header(content, block)
     return as_markdown(content[header[0] : header[1]]) if header else ""
 
 
 def as_markdown(row: str) -> str:
-    """A row of a table of HTML as one of Markdown; other text as it is. The first row is given with a rule below it."""
+    """A row of an HTML table as a row of Markdown, the first one with a rule below it; other text unchanged."""
     if not _HTML_ROW.match(row.lstrip()) and not row.lstrip().startswith("<table"):
         return row
     cells = read_cells(row)
@@ -162,7 +165,7 @@ def as_markdown(row: str) -> str:
 
 
 def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """The heading of a section, without markup; where it stands before the source, as the passage knows it."""
+    """The heading of a section, without markup; if it precedes the source, the one stored with the passage."""
     context = source.block
     if heading_start is None:
         return plain(context.best.document_title)
@@ -175,7 +178,7 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
 
 
 def text_to_encode(unit: QuotableUnit) -> str:
-    """A row or an item says little without what stands above it."""
+    """The unit's text, preceded for a row or an item by the text above it, without which it says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))
 
 

@@ -1,4 +1,4 @@
-"""The documents that an answer came from: where it can be corrected."""
+"""Links from an answer to its trace and to the documents it came from, for correcting it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document that an answer was made from: it cites it, or it only had it among its sources."""
+    """A document behind an answer: cited by it, or only among its sources."""
 
     id: int
     title: str
@@ -30,7 +30,7 @@ class DocumentBehind:
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
     """For each answer the documents it cites, in the order of its markers, then up to three others among its sources.
 
-    Documents that are gone are left out. Two queries, however many answers.
+    Deleted documents are left out. Needs two queries for any number of answers.
     """
     listed = list(answers)
     # By answer and document: whether it is cited.
