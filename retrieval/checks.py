@@ -1,4 +1,4 @@
-"""System checks: a backend that cannot be made is found at start, not at the first question."""
+"""System checks: a backend that cannot be constructed is reported at start, not at the first question."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
-    """The database is asked only where the embedder is not a built-in one."""
+    """A warning if the embedder has no thresholds. The database is queried only if the embedder is not built in."""
     try:
         name = conf.new_embedder().name
         if calibration_of(name) is None:
@@ -40,7 +40,7 @@ def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
 
 @register()
 def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
-    """Also of those that nothing uses yet: an admin may choose any of them in a profile."""
+    """Errors of rerankers that cannot be constructed, unused ones included: an admin may choose any in a profile."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

@@ -40,10 +40,10 @@ MULTILINGUAL_E5, MINILM = "multilingual-e5-small", "all-MiniLM-L6-v2"
 
 @functools.cache
 def embedder() -> TextEmbedder:
-    """The embedder of this site: the one that the settings name. Where they name none, a site that has vectors of a
-    built-in one keeps it, and another site begins with :func:`new_embedder`.
+    """The site's embedder: the one in the settings. Without one in the settings, a site that has vectors of a built-in
+    one keeps it, and a new site uses :func:`new_embedder`.
 
-    Raises: ImproperlyConfigured; EmbeddingFailed when the database, which has the vectors, does not answer.
+    Raises: ImproperlyConfigured; EmbeddingFailed if the database, which has the vectors, does not answer.
     """
     if settings.EMBEDDER:
         built: TextEmbedder = _build("EMBEDDER")
@@ -53,13 +53,14 @@ def embedder() -> TextEmbedder:
 
 
 def new_embedder() -> TextEmbedder:
-    """The embedder that the settings name; where they name none, multilingual-e5-small, or all-MiniLM-L6-v2 where the
-    weights of that are not installed. Raises: ImproperlyConfigured."""
+    """The embedder in the settings; without one, multilingual-e5-small, or all-MiniLM-L6-v2 if its weights are not
+    installed. Raises: ImproperlyConfigured.
+    """
     return embedder() if settings.EMBEDDER else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
 def embedder_notice() -> str:
-    """What to tell an administrator about an embedder that nobody named and that is not multilingual-e5-small.
+    """A notice for administrators if the embedder was not set explicitly and is not multilingual-e5-small.
 
     Raises: as :func:`embedder`.
     """
@@ -83,7 +84,7 @@ def _built_in(name: str) -> TextEmbedder:
 
 
 def _stored_built_in() -> str:
-    """The name of the built-in embedder whose vectors are searched; empty when they are none's."""
+    """The name of the built-in embedder whose vectors are searched; empty if the vectors are another's."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT name FROM retrieval_embedder WHERE is_active")
@@ -96,21 +97,21 @@ def _stored_built_in() -> str:
 
 @functools.cache
 def question_generator() -> QuestionGenerator | None:
-    """None where no model writes questions."""
+    """The generator of passages' questions; None if no model writes questions."""
     built: QuestionGenerator | None = _build("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
     return built
 
 
 @functools.cache
 def reformulator() -> QueryReformulator | None:
-    """None where no model rewrites questions. Raises: ImproperlyConfigured."""
+    """The model that rewrites questions; None if there is none. Raises: ImproperlyConfigured."""
     built: QueryReformulator | None = _build("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 
 
 @functools.cache
 def reranker(name: str) -> Reranker:
-    """The reranker that RERANKERS has under this name. Raises: ImproperlyConfigured."""
+    """The reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
     built: Reranker = _build("RERANKERS", name)
     return built
 

@@ -25,7 +25,7 @@ OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
 def json_name(name: str) -> Mapping[str, object]:
-    """For the metadata of a field that has another name in JSON."""
+    """The metadata of a field that has another name in JSON."""
     return {"name": name}
 
 
@@ -49,8 +49,9 @@ def to_json(value: Any) -> Any:
 
 @functools.cache
 def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """Of a dataclass, each field's name, its name in JSON, and the value with which it is left out; None for other
-    types. The explanation of a search holds hundreds of small ones."""
+    """For a dataclass, each field's name, its name in JSON, and the value with which it is omitted; None for other
+    types. Cached: the explanation of a search has hundreds of small dataclasses.
+    """
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None
     return tuple(
@@ -60,9 +61,9 @@ def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | Non
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """The dataclass that :func:`to_json` wrote. A field that is not stored has its default; an unknown one is ignored.
+    """The dataclass that :func:`to_json` wrote. A missing field gets its default; an unknown one is ignored.
 
-    Raises: KeyError, TypeError or ValueError for what no such dataclass was written as.
+    Raises: KeyError, TypeError or ValueError for a value that does not fit the dataclass.
     """
     read: T = _read(kind, stored)
     return read

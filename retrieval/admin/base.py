@@ -1,4 +1,4 @@
-"""What admin pages share: their look, the rights of staff, and rows that are shown but not changed."""
+"""Base classes of admin pages: their look, the rights of staff, and read-only rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows of collections that the user may curate. Others are not there, as for one who guesses their numbers."""
+    """Rows of collections that the user may curate. Other rows do not exist for the user, even by their ids."""
 
     collection_path = "collection"
 
@@ -53,14 +53,14 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class WholeCollectionAdmin(CuratedAdmin):
-    """Rows that tell of any document of their collection: for those who may read all of them."""
+    """Rows that can reveal any document of their collection: shown only to users who may read all of them."""
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return seen_whole_by(request.user)
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """The values of a column, of which the empty one is a link with words too."""
+    """A filter by a column's values, in which the empty value has a label too."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -68,7 +68,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class CollectionFilter(admin.RelatedFieldListFilter):
-    """By one of the collections that the user may read; their names are not for everybody."""
+    """A filter by the collections that the user may read; other names are hidden."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         readable = Collection.objects.readable_by(request.user).values("pk")
@@ -76,12 +76,12 @@ class CollectionFilter(admin.RelatedFieldListFilter):
         return choices
 
     def has_output(self) -> bool:
-        """Also with one collection to choose: the addresses that other pages lead to would be ignored."""
+        """Shown also with only one collection: without it, Django would ignore the filter in links from other pages."""
         return True
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """By what the rows that the user sees point at."""
+    """A filter by the objects that the rows visible to the user refer to."""
 
     def has_output(self) -> bool:
         return True
@@ -100,7 +100,7 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 
 class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """Who may do what, for those who may change the collection."""
+    """The grants of a collection, for users who may change it."""
 
     model = CollectionGrant
     form = GrantForm
@@ -119,8 +119,8 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
-    """Whether the user may change the collection's settings and grants: by a grant as its manager, or, where staff need
-    no grant, by the permission to change collections.
+    """Whether the user may change the collection's settings and grants: by a grant as its manager, or, if staff need no
+    grant, by the permission to change collections.
     """
     has_permission = request.user.has_perm("retrieval.change_collection")
     if collection is None or collection.pk is None:
@@ -132,7 +132,7 @@ def may_manage(request: HttpRequest, collection: Collection | None = None) -> bo
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """What the site writes and people only look at."""
+    """Rows that the site writes and people only read."""
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -141,14 +141,14 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """An admin with pages of its own, whose page of an object shows more than its fields."""
+    """An admin with pages of its own, whose object page shows more than the object's fields."""
 
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """For a new one alone: the short name of one that is there stands in addresses."""
+        """Only for a new collection: addresses contain the short name of an existing one."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """What the template of the object's page needs beside Django's own context."""
+        """The context that the object page's template needs in addition to Django's."""
         return {}
 
     def render_change_form(
@@ -162,13 +162,13 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
     def render_page(
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any], status: int | None = None
     ) -> TemplateResponse:
-        """A page that is not one of Django's own."""
+        """Render a page that is not one of Django's own."""
         shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
         page = f"admin/{self.opts.app_label}/{template}.html"
         return TemplateResponse(request, page, {**shared, **context}, status=status)
 
     def render_refusal(self, request: HttpRequest, refusal: PublicationRefused, **context: Any) -> TemplateResponse:
-        """Why ``subject`` is not published and, for those who may, the form to publish it all the same."""
+        """A page that says why ``subject`` is not published, with a form to publish it anyway for users who may."""
         context |= {
             "objections": refusal.objections,
             "may_override": request.user.has_perm("retrieval.override_gate"),
@@ -177,13 +177,13 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         return self.render_page(request, "refused", _t("Not published: %s") % context["subject"], context, status=409)
 
     def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
-        """The address of a button: of a POST by whoever has all of the permissions."""
+        """The URL pattern of a button: a POST by users with all of the permissions."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter whose choices are conditions; ``conditions`` has the label and the condition by the address's value."""
+    """A filter whose choices are conditions; ``conditions`` maps the value in the address to label and condition."""
 
     conditions: dict[str, tuple[str | StrPromise, Q]]
 
@@ -196,7 +196,7 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 def read_override(request: HttpRequest) -> str:
-    """The reason to publish against objections, of whoever may; empty for others."""
+    """The reason to publish against objections; empty if the user may not."""
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""
 
 
@@ -211,12 +211,12 @@ def admin_link(target: Model | type[Model], label: object = None, **narrowed: ob
 
 
 def badge(status: str, label: object) -> SafeString:
-    """A status in its colour, and in words for those who do not see colours."""
+    """A status as a coloured label with its name."""
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
 def job_badge(job: Any, label: object = None) -> SafeString:
-    """The status of a job; an attempt that failed shows before the next one."""
+    """The status of a job; between attempts, the failed attempt is shown."""
     if job.status == job.Status.QUEUED and job.error:
         return badge("failed", _t("failed, will be tried again"))
     return badge(job.status, label or job.get_status_display())
@@ -228,10 +228,10 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRights:
-    """Why a document may not be changed where it is (empty: it may), and the draft that has to do with it.
+    """Why a document may not be changed here (empty: it may), and the draft concerned.
 
-    The document is part of ``draft`` or, with ``instead``, to be changed there; ``counterpart`` is then the address of
-    the same source in it, empty when there is none.
+    The document is part of ``draft`` or, with ``instead``, must be changed there; ``counterpart`` is then the address
+    of the same source in the draft, empty if there is none.
     """
 
     reason: str
@@ -244,7 +244,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
     """Documents, or what is made of them."""
 
     def may_change(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Whether the user could change it, were its collection open to changes."""
+        """Whether the user could change it if its collection could be changed now."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
@@ -302,7 +302,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
-        """All of them, or none when one may not be deleted."""
+        """Delete all of them, or none if one may not be deleted."""
         try:
             with changing(*queryset.order_by().values_list("collection", flat=True).distinct()):
                 return delete_selected(self, request, queryset)
@@ -321,15 +321,16 @@ class GuardedDeletionAdmin(GuardedAdmin):
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """What Django's page of a deletion shows, counted: thousands of passages are neither listed nor asked permission
-    for."""
+    """The content of Django's page of a deletion, as counts: thousands of passages are not listed one by one, and no
+    permission is checked for each.
+    """
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []
 
 
 def find_change_rights(request: HttpRequest, found: Document | Chunk) -> ChangeRights:
-    """Looked up once a request, however often the admin asks for permission."""
+    """The change rights, cached for the request because the admin asks often."""
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, ChangeRights] = request.__dict__.setdefault("standing_of_documents", {})
     if document.pk not in known:

@@ -25,7 +25,7 @@ from retrieval.rights import entrust
 
 
 class InServiceChangeList(ChangeList):
-    """Without the working copies of drafts, which are reached from their drafts."""
+    """A list without the working copies of drafts, which are reached from their drafts."""
 
     root_queryset: QuerySet[Collection]
 
@@ -74,8 +74,9 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """With what a draft rests on: a copy is found by its own name, by staff alone, and has its words reduced as its
-        collection has."""
+        """Adds the fields that a draft depends on: a copy keeps its own short name, its visibility to staff alone, and
+        the language of its collection.
+        """
         if obj is None:
             return list(self.readonly_fields)
         if draft_of(obj) is not None:
@@ -91,12 +92,12 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        """Not for a working copy, which goes with its draft."""
+        """Refused for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or (may_manage(request, obj) and draft_of(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Without the grants of a working copy, which has those of its collection."""
+        """Without grants for a working copy: those of its collection apply."""
         return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
 
     def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str
 
 
 def _statistics(collection: Collection) -> CollectionStatistics:
-    """The collection's statistics; those of an empty one when nothing was ever put into it."""
+    """The collection's statistics; those of an empty one if it never had passages."""
     try:
         return collection.statistics
     except CollectionStatistics.DoesNotExist:

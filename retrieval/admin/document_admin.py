@@ -1,4 +1,4 @@
-"""Documents in the admin: listed, added, and what is known of each."""
+"""Documents in the admin: the list, uploads, and a page of facts about each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LONGEST_EXCERPT = 160
 
 
 class DocumentFacts:
-    """Fields of the page, by the names that the admin's ``readonly_fields`` give them."""
+    """Read-only fields of the page, under the names in the admin's ``readonly_fields``."""
 
     @admin.display(description=_("not read"))
     def not_read(self, document: Document) -> str:
@@ -67,7 +67,7 @@ class DocumentFacts:
 
     @admin.display(description=_("recognised pages"))
     def recognised_pages(self, document: Document) -> SafeString | str:
-        """How many pages were recognised on their pictures, how surely, and which of them are to be looked at."""
+        """How many pages were recognised by OCR, with which confidence, and which of them need a check."""
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.recognised:
             return "-"
@@ -82,7 +82,7 @@ class DocumentFacts:
 
     @admin.display(description=_("instructions to a model"))
     def instructions(self, document: Document) -> SafeString | str:
-        """The first sentences that instruct a model, each with the way to its place."""
+        """The first sentences that instruct a model, each with a link to its place."""
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
             return "-"
@@ -92,7 +92,7 @@ class DocumentFacts:
 
     @admin.display(description=_("holds"))
     def members(self, document: Document) -> SafeString | str:
-        """The documents that came in it, each with its state."""
+        """The documents unpacked from it, each with its state."""
         found = document.members.order_by("source")
         items = format_html_join(
             "", "<li>{} – {}</li>", ((admin_link(member), member.get_status_display()) for member in found)
@@ -116,7 +116,7 @@ def excerpt(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of one file; ``document`` is None of one that was refused, for the reason in ``sentence``."""
+    """The result for one file; ``document`` is None if it was refused, for the reason in ``sentence``."""
 
     document: Document | None
     is_new: bool
@@ -196,7 +196,7 @@ class UploadingAdmin(PageAdmin):
         return _Outcome(stored.document, is_new=True, sentence="")
 
     def _answer(self, outcomes: list[_Outcome]) -> JsonResponse:
-        """For each file the sentence about it, or its status, as the list of documents shows it."""
+        """For each file, the sentence about it, or its status as in the list of documents."""
         files = [
             {
                 "added": outcome.document is not None,
@@ -363,14 +363,14 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     # One document ---------------------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Document | None = None) -> list[Any]:
-        """Without the field for a new file where there may be none."""
+        """Without the field for a new file if it may not be replaced."""
         (name, options), *others = super().get_fieldsets(request, obj)
         if not self.has_change_permission(request, obj):
             options = {**options, "fields": [field for field in options["fields"] if field != "replacement"]}
         return [(name, options), *others]
 
     def save_model(self, request: HttpRequest, obj: Document, form: ModelForm[Document], change: bool) -> None:
-        """Save what the form changed and no more: a worker may be writing the rest of the row."""
+        """Save only what the form changed: a worker may be writing the rest of the row."""
         changed = [name for name in form.changed_data if name in DocumentForm.Meta.fields]
         replacement: bytes | None = form.cleaned_data.get("replacement")
         with changing(obj.collection_id):
@@ -403,7 +403,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
     def status_view(self, request: HttpRequest) -> JsonResponse:
-        """How far the documents named by ``ids`` are, by id; the list asks for it while some are being read."""
+        """The progress of the documents in ``ids``, by id; the list polls it while some are being read."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]
@@ -420,14 +420,14 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         )
 
     def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
-        """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
+        """The file as it was uploaded; as a download only, because a browser would run scripts in an HTML file."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))
 
 
 def requeue_all(documents: Iterable[Document]) -> int:
-    """Have the documents read again; returns how many."""
+    """Queue the documents to be read again; returns how many."""
     number = 0
     for document in documents:
         submission.requeue(document)

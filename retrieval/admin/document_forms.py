@@ -26,7 +26,7 @@ validate_language = RegexValidator(
 
 
 class DocumentFileInput(forms.ClearableFileInput):
-    """Offers the files that can be read."""
+    """A file input that accepts the formats that can be read."""
 
     def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
         return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
@@ -37,7 +37,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """One or several files. An empty one is let through: it is refused by name, and the others go on."""
+    """One or several files. An empty file passes: it is refused later by name, and the others continue."""
 
     widget = FilesInput
 
@@ -50,7 +50,7 @@ class FilesField(forms.FileField):
 
 
 def upload_context(user: Any, collection: Collection | None = None) -> dict[str, Any]:
-    """What a page needs to have a form for files: the collections that ``user`` may add documents to, or just one."""
+    """The context of a form for files: the collections that ``user`` may add documents to, or just one."""
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
     collections = Collection.objects.curated_by(user)
@@ -61,7 +61,7 @@ def upload_context(user: Any, collection: Collection | None = None) -> dict[str,
 
 
 class MetadataField(forms.JSONField):
-    """A document's metadata, None where the text is empty."""
+    """A document's metadata; None if the text is empty."""
 
     widget = forms.Textarea(attrs={"rows": 2})
 

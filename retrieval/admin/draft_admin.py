@@ -1,5 +1,5 @@
-"""Drafts of collections: begun, looked at, published as a whole or discarded here. What is in one is changed on the
-pages of its documents.
+"""Drafts of collections: begun, reviewed, published as a whole or discarded here. Their documents are changed on the
+documents' own pages.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
 def _changes(draft: Draft) -> Changes:
-    """What the draft changes; of one that is published, what it has changed."""
+    """The draft's changes, or those it made if it is published."""
     return _stored_changes(draft) if draft.status == Draft.Status.PUBLISHED else changes_of(draft)
 
 
 def _stored_changes(draft: Draft) -> Changes:
-    """What the draft has changed; nothing before it is published."""
+    """The changes that the draft made; nothing before it is published."""
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
 def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
-    """The first of the sources, each with its document in the collection; None for one that is not there."""
+    """The first of the sources, each with its document in the collection; None if it has none."""
     first = sources[:MOST_NAMED]
     found = {one.source: one for one in Document.objects.filter(collection=collection_id, source__in=first)}
     return [(source, found.get(source)) for source in first]
@@ -72,8 +72,9 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """How many documents a published draft has changed. Those of an open one are on its page: to find them reads
-        two collections."""
+        """How many documents a published draft changed. The changes of an open draft are shown on its page only:
+        finding them reads two collections.
+        """
         changes = _stored_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
@@ -185,7 +186,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
 
     def _draft(self, request: HttpRequest, pk: int) -> Draft:
-        """Raises: Http404."""
+        """The draft with this id. Raises: Http404."""
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)
 

@@ -64,7 +64,7 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 @admin.register(Chunk)
 class ChunkAdmin(GuardedAdmin):
-    """Passages as ingestion made them; usually reached from their document. Their questions can be edited."""
+    """Passages, usually reached from their document. Only their questions can be edited."""
 
     form = ChunkForm
     change_form_template = "admin/retrieval/chunk/change_form.html"
@@ -109,7 +109,7 @@ class ChunkAdmin(GuardedAdmin):
         return seen.defer("search_vector", "bm25")
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
-        """The questions alone are written, with all that search derives from them."""
+        """Save only the questions, with all search data derived from them."""
         if "canonical_questions" in form.changed_data:
             with changing(obj.collection_id):
                 rewrite_questions(obj, form.cleaned_data["canonical_questions"])

@@ -1,4 +1,4 @@
-"""Search profiles: their versions are made, tried, put in force and taken back here."""
+"""Search profiles: their versions are made, tried, published and withdrawn here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LARGEST_TOP_K = 50
 
 
 def profile_choices() -> list[tuple[str, Any]]:
-    """The built-in profile, the one in force, and every version by its id."""
+    """The built-in profile, the published one, and every version by its id."""
     versions: dict[str, list[tuple[str, str]]] = {}
     for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
         label = f"{version} · {version.note}" if version.note else str(version)
@@ -49,7 +49,7 @@ def profile_choices() -> list[tuple[str, Any]]:
 
 
 class ProfileChoice(forms.ChoiceField):
-    """A profile to search with: the built-in one, the one in force, or any version by its id."""
+    """A choice of the profile to search with: the built-in one, the published one, or any version by its id."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=profile_choices, **kwargs)
@@ -95,7 +95,7 @@ class PlaygroundForm(forms.Form):
 
 
 def search_twice(request: HttpRequest) -> dict[str, Any]:
-    """What the page shows: the form and, with a question in the address, both results."""
+    """The page's context: the form and, with a question in the address, both results."""
     asked = "question" in request.GET
     given = {"a": PUBLISHED, "b": _newest() or BUILT_IN, **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
@@ -110,7 +110,7 @@ def search_twice(request: HttpRequest) -> dict[str, Any]:
 
 
 def _newest() -> str:
-    """The id of the version made last; empty when there is none."""
+    """The id of the newest version; empty if there is none."""
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     return str(newest) if newest else ""
 
@@ -136,13 +136,13 @@ class SearchProfileAdmin(PageAdmin):
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
-        """Not while one of its versions is in force: answers would change without anybody having published."""
+        """Refused while one of its versions is published: answers would change without a publication."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without deletion of several at once, which asks nobody whether one of them is in force."""
+        """Without deletion of several at once, which does not check whether one of them is published."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -172,7 +172,7 @@ class SearchProfileAdmin(PageAdmin):
         return form
 
     def _starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
-        """The settings of the version named by ``?from=``; else of the newest one, or of what is in force."""
+        """The settings of the version in ``?from=``, else of the newest one, or of the published profile."""
         if profile is not None:
             wanted = _wanted_version(request, profile) or profile.versions.first()
             try:
@@ -280,7 +280,7 @@ class SearchProfileAdmin(PageAdmin):
 
 
 def _in_force() -> dict[str, Any]:
-    """What every page about profiles says: which one is in force, and whether the switch overrules it."""
+    """The published profile, and whether the site's switch overrules it, for every page about profiles."""
     return {
         "in_force": profiles.active_profile(),
         "published": profiles.published_version(),
@@ -304,7 +304,7 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
 
 
 def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
-    """Each version with what differs from what is in force; one that cannot be read with the reason."""
+    """Each version with its differences from the published one; an unreadable version with the reason."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
@@ -324,7 +324,7 @@ def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
 
 
 def _back(request: HttpRequest, profile: SearchProfile | None) -> HttpResponse:
-    """To where the button was, if that is a page of this site."""
+    """A redirect to the button's page, if that is a page of this site."""
     address = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
         return redirect(address)

@@ -32,7 +32,7 @@ from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeigh
 
 
 class NotationField(forms.CharField):
-    """A setting whose value ``read`` makes of a text, and ``write`` a text of it."""
+    """A setting in a text notation: ``read`` parses the text, and ``write`` formats the value."""
 
     def __init__(self, read: Callable[[str], Any], write: Callable[[Any], str], example: str, **kwargs: Any) -> None:
         self.read, self.write = read, write
@@ -50,7 +50,7 @@ class NotationField(forms.CharField):
 
 
 def read_weights(text: str) -> RetrieverWeights | None:
-    """Raises: ValidationError unless the text is empty or has both weights."""
+    """The two weights; None for an empty text. Raises: ValidationError unless both are given."""
     if not text:
         return None
     numbers = dict(part.split(maxsplit=1) for part in text.split(",") if len(part.split()) > 1)
@@ -68,7 +68,7 @@ def write_weights(weights: RetrieverWeights | None) -> str:
 
 
 def read_class_weights(text: str) -> dict[QueryClass, RetrieverWeights]:
-    """A class, a colon and its weights in each line. Raises: ValidationError."""
+    """The weights by class: in each line a class, a colon and its weights. Raises: ValidationError."""
 
     def read(line: str) -> tuple[QueryClass, RetrieverWeights]:
         name, _colon, weights = line.partition(":")
@@ -84,8 +84,9 @@ def write_class_weights(weights: Mapping[QueryClass, RetrieverWeights]) -> str:
 
 
 def read_boosts(text: str) -> tuple[MetadataBoost, ...]:
-    """A key, an equals sign, a value and a weight in each line. A value that reads as a number, true or false is one;
-    in quotation marks it is text. Raises: ValidationError."""
+    """The boosts: in each line a key, an equals sign, a value and a weight. A value that looks like a number, true or
+    false is read as one; in quotation marks it is text. Raises: ValidationError.
+    """
 
     def read(line: str) -> MetadataBoost:
         key, _equals, rest = (part.strip() for part in line.partition("="))
@@ -136,7 +137,7 @@ def _scalar(text: str) -> str | int | float | bool:
 
 
 def setting_field(name: str) -> forms.Field:
-    """The form field of a setting, by its type and bounds. Choices are for the form to fill in."""
+    """The form field of a setting, by its type and bounds. The form fills in the choices."""
     setting = SETTINGS[name]
     options: dict[str, Any] = {"label": _l(setting.label), "help_text": _l(setting.help_text)}
     if setting.bounds is not None:
@@ -186,7 +187,7 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """A profile, and the settings of its next version: ``profile_settings`` once the form is valid.
 
-    ``starting_point`` is what the settings are filled in with.
+    ``starting_point`` has the initial settings.
     """
 
     starting_point = ProfileSettings()
@@ -241,8 +242,9 @@ for _name in SETTINGS:
 
 
 def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """The settings that differ, each with both values, in the words of the form; a class of questions is one of its
-    own."""
+    """The settings that differ, each with both values, in the words of the form; each class of questions counts as a
+    setting.
+    """
     rows = []
     for name, setting in SETTINGS.items():
         old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)

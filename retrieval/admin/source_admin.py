@@ -1,4 +1,4 @@
-"""Sources: configured, watched and set going here."""
+"""Sources in the admin: configured, monitored and started here."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
 
 def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
-    """A source stays in its collection: its documents are there."""
+    """The form of a source of this kind. The collection cannot be changed, because its documents are there."""
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
@@ -103,7 +103,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 class StandingsChangeList(ChangeList):
-    """With the standing of each source and the number of its documents, found for the whole page at once."""
+    """A list of sources with their standing and number of documents, found for the whole page at once."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -190,7 +190,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """First the kind is chosen, by a link; then its form is filled in."""
+        """A page to choose the kind by a link, then its form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         kind = self._kind(request, None)
@@ -220,7 +220,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Asks what becomes of the documents."""
+        """A page that asks whether the documents are kept or deleted."""
         source = self.get_object(request, object_id)
         if not self.has_delete_permission(request, source):
             raise PermissionDenied

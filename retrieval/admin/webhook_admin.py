@@ -37,7 +37,7 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the 
         fields = ("address", "events", "is_active")
 
     def clean_address(self) -> str:
-        """Raises: ValidationError for an address that nothing would be sent to."""
+        """The address, checked. Raises: ValidationError for an address to which nothing would be sent."""
         address = str(self.cleaned_data["address"])
         parts = urlsplit(address)
         try:

@@ -1,4 +1,4 @@
-"""Who a request comes from, as limits count callers."""
+"""Identifies the caller of a request for rate limits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def network_of(address: str) -> str:
-    """The address as limits count it: of IPv6 the network of 64 bits, which is one customer's; what is no address as
-    it is.
+    """The address as limits count it: for IPv6 the network of 64 bits, which is one customer's; text that is not an
+    address is returned unchanged.
     """
     try:
         parsed = ip_address(address)
@@ -20,7 +20,7 @@ def network_of(address: str) -> str:
 
 
 def address_of(request: Any) -> str:
-    """The caller's address as NUM_PROXIES says, as limits count it."""
+    """The caller's address according to NUM_PROXIES, as limits count it."""
     # The web server needs this module before the settings, which DRF reads when it is imported.
     from rest_framework.throttling import BaseThrottle
 
@@ -28,5 +28,5 @@ def address_of(request: Any) -> str:
 
 
 def caller_of(request: Any) -> str:
-    """The account, with all its API keys, or the address of who has none."""
+    """The account, whichever API key it uses; without an account, the address."""
     return str(request.user.pk) if request.user.is_authenticated else address_of(request)

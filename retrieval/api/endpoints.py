@@ -51,7 +51,7 @@ class SearchView(ApiView):
 
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
-        """The passages that answer a question best, and why each stands where it stands."""
+        """The passages that answer a question best, and why each has its rank."""
         asked, result = search_as_asked(request)
         trace = result.trace
         answer: dict[str, Any] = {
@@ -68,7 +68,7 @@ class SearchView(ApiView):
 
 
 def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any], SearchResult]:
-    """What a request asks to search, by default in its own body, and what was found.
+    """The search in a request's body, and its result.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
     """

@@ -12,7 +12,7 @@ LARGEST = 10**9
 
 
 class Pagination(LimitOffsetPagination):
-    """`limit` and `offset`; what is not a whole number is refused, and not taken for something else."""
+    """`limit` and `offset`; a value that is not a whole number is refused."""
 
     max_limit = 500
 
@@ -30,7 +30,7 @@ class Pagination(LimitOffsetPagination):
 
 
 def _whole_number(request: Request, name: str, *, smallest: int) -> int | None:
-    """None where it is not given. Raises: ValidationError."""
+    """The number; None if the parameter is missing. Raises: ValidationError."""
     if not (text := request.query_params.get(name)):
         return None
     try:

@@ -20,7 +20,7 @@ class MayAsk(BasePermission):
 
 
 class StaffWithPermission(BasePermission):
-    """Staff whom Django's model permissions allow what the method does; the model is that of the view's queryset."""
+    """Staff with the Django model permission for the method; the model is that of the view's queryset."""
 
     message = "Your account may not do this: ask an administrator for the permission."
     actions: ClassVar[dict[str, str]] = {
@@ -38,7 +38,7 @@ class StaffWithPermission(BasePermission):
 
 
 class MayAskStaffMayWrite(StaffWithPermission):
-    """Reading is for whoever may ask, writing for staff with the permission."""
+    """Users who may ask may read; staff with the permission may write."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.method in SAFE_METHODS:
@@ -47,7 +47,7 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 
 def check_scopes(request: Request, sufficient: ScopesByMethod) -> None:
-    """Raises: PermissionDenied for a key without a scope that the call takes. People need no scopes."""
+    """Check that an API key has a scope for the call. People need no scopes. Raises: PermissionDenied."""
     limits = limits_of(request.user)
     if limits is None or Scope.ADMIN in limits.scopes:
         return

@@ -1,4 +1,4 @@
-"""Refusals that read alike: ``{"field": ["One sentence."]}`` for a field, ``{"detail": "One sentence."}`` otherwise."""
+"""Refusals in one form: ``{"field": ["One sentence."]}`` for a field, ``{"detail": "One sentence."}`` otherwise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """JSON in UTF-8, no larger than DATA_UPLOAD_MAX_MEMORY_SIZE (which the framework's own does not look at)."""
+    """JSON in UTF-8, no larger than DATA_UPLOAD_MAX_MEMORY_SIZE (which the framework's own parser does not check)."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -53,7 +53,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """JSON whatever is accepted: refusals of streams are JSON, too, where only `text/event-stream` is asked for."""
+    """JSON for any Accept header: refusals of streams are JSON too, even if only `text/event-stream` is accepted."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -84,9 +84,9 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included.
+    """A view in UTF-8 whose every refusal is JSON, those raised by Django included.
 
-    ``key_scopes`` says which scopes let an API key call it. A method without any is called with the scope `admin` only.
+    ``key_scopes`` lists the scopes with which an API key may call it. A method without any needs the scope `admin`.
     """
 
     key_scopes: ClassVar[ScopesByMethod] = {}
@@ -106,7 +106,9 @@ class ApiView(APIView):
         return super().handle_exception(self.for_the_caller(exc))
 
     def for_the_caller(self, error: Exception) -> Exception:
-        """The refusal that the caller reads for an exception from below; one that has none as it is."""
+        """The refusal that the caller gets for an internal exception; an exception without one is
+        returned unchanged.
+        """
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.message())
         match error:

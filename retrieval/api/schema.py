@@ -55,7 +55,7 @@ _HEADERS = {
 
 
 class SchemaWithProblems(AutoSchema):
-    """The operation as drf-spectacular reads it, and the refusals that it has in common with all others."""
+    """The operation as drf-spectacular describes it, with the refusals that all operations share."""
 
     def get_auth(self) -> list[dict[str, Any]]:
         auth: list[dict[str, Any]] = super().get_auth()
@@ -66,7 +66,7 @@ class SchemaWithProblems(AutoSchema):
         return [*auth, {}] if open_to_all else auth
 
     def get_tags(self) -> list[str]:
-        """The group of an operation in the reference: its view names it."""
+        """The group of an operation in the reference, given by its view."""
         return [getattr(self.view, "tag", "Documents")]
 
     def get_summary(self) -> str:
@@ -102,7 +102,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """The field as drf-spectacular describes it, and what it does not see: texts are stripped and hold no NUL."""
+        """The field as drf-spectacular describes it, with what it misses: texts are stripped and contain no NUL."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}

@@ -1,4 +1,4 @@
-"""What the API takes, and the shape of what it gives (the latter for the schema; views build it from dataclasses)."""
+"""Request and response fields of the API. Response fields serve the schema; views build responses from dataclasses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_RANGES = 10
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """A body whose unknown fields are refused by name: a field that is misspelt would otherwise have no effect.
+    """A body whose unknown fields are refused by name: a misspelt field would otherwise have no effect.
 
-    ``ignored_fields`` are accepted and have none.
+    ``ignored_fields`` are accepted and have no effect.
     """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
@@ -39,7 +39,7 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
 
 
 class TextField(serializers.CharField):
-    """A string, and nothing that could merely be made into one."""
+    """A string; other JSON types are not converted to one."""
 
     default_error_messages = {"invalid": "This must be a string."}
 
@@ -50,11 +50,11 @@ class TextField(serializers.CharField):
 
 
 class SlugTextField(TextField, serializers.SlugField):
-    """A short name; never a number made into one."""
+    """A short name; a number is not converted to one."""
 
 
 class FlagField(serializers.BooleanField):
-    """True or false, and nothing that could be taken for one of them."""
+    """True or false; other values are not converted."""
 
     default_error_messages = {"invalid": "This must be true or false."}
 
@@ -65,7 +65,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.ChoiceField):
-    """One of a few names. The refusal lists them, and does not repeat what was sent."""
+    """One of a few names. The refusal lists them, and does not repeat the value sent."""
 
     def to_internal_value(self, data: Any) -> Any:
         if data == "" and self.allow_blank:
@@ -77,7 +77,7 @@ class NameField(serializers.ChoiceField):
 
 
 class TopKField(serializers.IntegerField):
-    """How many results: between 1 and what each retriever hands over."""
+    """The number of results: between 1 and the number that each retriever returns."""
 
     default_error_messages = {"invalid": "This must be a whole number."}
 
@@ -103,7 +103,7 @@ class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
 
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "array", "items": {}}})
 class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
-    """A JSON object of lists: for each key, the values of which one is asked for."""
+    """A JSON object of lists: for each key, values of which a document must have one."""
 
     def to_internal_value(self, data: Any) -> dict[str, list[object]]:
         return validated_any_of(data)
@@ -128,7 +128,7 @@ class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
     }
 )
 class DateRangesField(serializers.Field[list[DateRange], Any, Any, Any]):
-    """Ranges of dates, all of which are asked for."""
+    """Ranges of dates, all of which must be met."""
 
     def to_internal_value(self, data: Any) -> list[DateRange]:
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
@@ -286,7 +286,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
 
 
 class UploadSerializer(KnownFieldsOnly):
-    """The fields that go with uploaded files; the files are taken from the request, so that each is judged alone."""
+    """The fields that accompany uploaded files; the files are taken from the request, so that each is checked alone."""
 
     file = serializers.ListField(
         child=serializers.FileField(),

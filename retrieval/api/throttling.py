@@ -1,4 +1,4 @@
-"""Limits on requests that hold for all web processes together."""
+"""Request limits shared by all web processes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _COUNT = """
 
 
 class CountedTogether(SimpleRateThrottle):
-    """So many requests within a window that begins with the first one; counted and judged in one statement, so that
-    requests that come together to several processes cannot all pass.
+    """A limit on requests within a window that begins with the first one. One statement counts and decides, so that
+    simultaneous requests to several processes cannot all pass.
     """
 
     num_requests: int | None
@@ -75,5 +75,5 @@ class ScopedRates(ScopedRateThrottle, CountedTogether):
 
 
 def forget_old_counts() -> int:
-    """Delete what counts no more; returns how many rows."""
+    """Delete counts of past windows; returns how many rows."""
     return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

@@ -1,4 +1,4 @@
-"""What goes with documents that are deleted: files, pictures, recognised text, and what others keep of them."""
+"""Removes what belongs to deleted documents: files, pictures, recognised text, and references in other rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ documents_deleted = Signal()
 
 
 def forget_documents(documents: Sequence[Document]) -> None:
-    """To be called once the documents' rows are gone, in the same transaction."""
+    """Clean up after documents. Call it after their rows are deleted, in the same transaction."""
     documents_deleted.send(sender=Document, documents=documents)
     forget_files([str(document.file.name) for document in documents])
     hashes = {document.content_hash for document in documents if document.file}
@@ -37,7 +37,7 @@ def forget_documents(documents: Sequence[Document]) -> None:
 
 
 def forget_files(names: Iterable[str | None]) -> None:
-    """Delete the stored files once the transaction holds, but for those that a document still has, as drafts do."""
+    """Delete the stored files after the commit, except those that another document, as in a draft, still uses."""
     forgotten = {name for name in names if name}
 
     def forget() -> None:
@@ -54,11 +54,11 @@ def forget_files(names: Iterable[str | None]) -> None:
 
 
 def page_pictures() -> Path:
-    """The folder of the pictures that are kept."""
+    """The folder of the cached pictures of pages."""
     return Path(settings.DATA_DIR) / "page-pictures"
 
 
 def forget_page_pictures(cache: Path, content_hash: str) -> None:
-    """Removes the pictures of a file that is no longer to be read."""
+    """Delete the pictures of a file that is no longer used."""
     for kept in cache.glob(f"{content_hash}-*.webp"):
         kept.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """The context of an answer, from the hits of a search.
 
-Hits that repeat another one word for word are dropped; each of the others is joined by what holds its blocks whole, the
-best of them by their short sections too, and then by its neighbours, where the budget allows. Passages that touch or
-overlap become one block, its overlap stripped by offsets; blocks of one document stand together, and documents and
-blocks are ordered by their best hit. What does not fit the budget is left out from the bottom of the ranking.
+Hits that repeat another one word for word are dropped. Each other hit is extended by the passages that complete its
+blocks (for the best hits also their short sections), then by its neighbours, if the budget allows. Passages that touch
+or overlap become one block, without the overlap. Blocks of one document come together; documents and blocks are ordered
+by their best hit. If the budget is too small, the lowest-ranked passages are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Surroundings:
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        """Load what lies within ``expand`` places of the hits, and what holds the stretches that are needed."""
+        """Load the passages within ``expand`` places of the hits, and those that contain the needed stretches."""
         self._known.update((place_of(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
         if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
@@ -53,7 +53,7 @@ class _Surroundings:
         return self._known.get(place)
 
     def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """The neighbours that hold the rest of ``start`` to ``end``; none where they reach too far."""
+        """The neighbours that contain the rest of ``start`` to ``end``; none if they are too far away."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -71,9 +71,10 @@ class _Surroundings:
 
 
 def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
-    """The ranges of the blocks that begin before the passage or end after it, but for those too long to be held whole.
+    """The ranges of the blocks that begin before the passage or end after it, except those too long to be included
+    whole.
 
-    A row of records stands for itself.
+    Each row of records is its own range.
     """
     return [
         (block.start, block.end)
@@ -120,10 +121,10 @@ def assemble(
 ) -> AssembledContext:
     """At most ``blocks`` blocks of at most ``budget_tokens`` together; empty for no hits.
 
-    ``load_neighbours`` is asked for what holds a hit's blocks whole, and for the passages up to ``expand`` places from
-    it; then for what holds the neighbours' blocks whole, where they are cut. With ``expand`` 0 the hits stay as they
-    are. The best hit is kept even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to
-    LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
+    ``load_neighbours`` loads the passages that complete a hit's blocks, and those up to ``expand`` places from it, then
+    the passages that complete the neighbours' cut blocks. With ``expand`` 0 the hits stay as they are. The best hit is
+    kept even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for
+    blocks outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -181,7 +182,7 @@ _Need = tuple[Passage, int, int]
 
 
 def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
-    """The stretches of text that should be there whole around a hit, the most important first."""
+    """The stretches of text around a hit that should be complete, the most important first."""
     ranges = _find_cut_blocks(passage)
     if whole_sections:
         ranges += _find_cut_sections(passage)
@@ -189,7 +190,7 @@ def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
 
 
 class _Chosen:
-    """The passages of the context, by their places; those that are hits have a score."""
+    """The passages of the context, by their places; hits have a score."""
 
     def __init__(self, budget_tokens: int, blocks: int) -> None:
         self.passages: dict[Place, Passage] = {}
@@ -209,7 +210,7 @@ class _Chosen:
             self.score_of[place] = hit.score
 
     def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
-        """Add what holds each of the stretches whole, or nothing of it."""
+        """Add all passages of each stretch, or none of them."""
         for passage, start, end in needs:
             if place_of(passage) in self.score_of:
                 self._add(surroundings.around(passage, start, end), budget_tokens)
@@ -228,7 +229,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Add what holds the blocks of the neighbours whole: the end of a table says little without its head."""
+        """Add the passages that complete the neighbours' blocks: the end of a table says little without its head."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
@@ -237,7 +238,7 @@ class _Chosen:
                 self._add(surroundings.around(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
-        """Add all of the passages, if there is room for those that are new."""
+        """Add all of the passages, if there is room for the new ones."""
         new = {place_of(passage): passage for passage in passages if place_of(passage) not in self.passages}
         tokens = sum(passage.token_count for passage in new.values())
         if self._tokens + tokens > budget_tokens:
@@ -294,7 +295,7 @@ def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBl
 
 
 def _merge(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
-    """What several passages hold some of, once each, in reading order."""
+    """The items that several passages contain parts of, once each, in reading order."""
     return tuple(sorted({each for found in of_passages for each in found}, key=lambda each: each.start))
 
 

@@ -1,7 +1,7 @@
-"""A cross encoder on ONNX Runtime, of one's own choice.
+"""A cross encoder on ONNX Runtime, from a model that the site chooses.
 
-It reads question and passage as one sequence and says in one number how well they fit (Nogueira and Cho, "Passage
-Re-ranking with BERT", 2019).
+It reads question and passage as one sequence and scores how well they match (Nogueira and Cho, "Passage Re-ranking with
+BERT", 2019).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Activation(StrEnum):
-    """What a model's output goes through to be its score, as sentence-transformers names it."""
+    """The function from a model's output to its score, as sentence-transformers names it."""
 
     SIGMOID = "Sigmoid"
     IDENTITY = "Identity"
@@ -60,7 +60,7 @@ def read_folder(folder: Path) -> ModelFiles:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """What the file holds; empty when there is none. Raises: ImproperlyConfigured."""
+    """The content of the file; empty if there is none. Raises: ImproperlyConfigured."""
     try:
         return read_object(path)
     except (OSError, ValueError) as error:
@@ -68,7 +68,9 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> Activation:
-    """As sentence-transformers decides it for one label: what the model names, in one of three places, or a sigmoid."""
+    """The activation, chosen as sentence-transformers does for one label: the one that the model names, in one of three
+    places, or a sigmoid.
+    """
     named = (
         _json(folder / NEWER_CONFIG).get("activation_fn")
         or (config.get("sentence_transformers") or {}).get("activation_fn")
@@ -116,7 +118,7 @@ class CrossEncoder(Reranker):
         _cross_encoders.add(self)
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Everything slow about the first question, done now. Raises: RerankFailed, ImproperlyConfigured."""
+        """Load the model now, so that the first question is not slow. Raises: RerankFailed, ImproperlyConfigured."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
@@ -128,7 +130,7 @@ class CrossEncoder(Reranker):
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """The model's score of each text, in the order given. Raises: RerankFailed, also when time runs out."""
+        """The model's score of each text, in the order given. Raises: RerankFailed, also if time runs out."""
         deadline = time.monotonic() + timeout_seconds
         runtime = self._opened(deadline)
 
@@ -178,7 +180,7 @@ class CrossEncoder(Reranker):
 
 @dataclass(frozen=True, slots=True)
 class _PairRuntime:
-    """What one process holds open. ``inputs`` are the types of the model's inputs, by name."""
+    """The open session of one process. ``inputs`` are the types of the model's inputs, by name."""
 
     session: Any
     tokenizer: Tokenizer
@@ -208,7 +210,7 @@ class _PairRuntime:
 
 
 def _load(files: ModelFiles, max_tokens: int) -> _PairRuntime:
-    """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
+    """The model's session and tokeniser. Raises: ImproperlyConfigured if the files are not those of a cross encoder."""
     try:
         tokenizer = load_tokenizer(files.folder)
         tokenizer.enable_truncation(min(max_tokens, files.config.get("max_position_embeddings") or max_tokens))
@@ -230,7 +232,7 @@ _cross_encoders: weakref.WeakSet[CrossEncoder] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
-    """A lock held by a thread that the child does not have would never open; a session is not shared either."""
+    """Replace the lock and drop the session in a forked process: a lock held by another thread would never open."""
     for cross_encoder in _cross_encoders:
         cross_encoder._lock = threading.Lock()
         cross_encoder._runtime = None

@@ -74,10 +74,10 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
 def boost(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """The candidates with the boosts that their documents' metadata earn, best first.
+    """The candidates with the boosts for their documents' metadata, best first.
 
-    ``metadata`` is by chunk id; a list in it holds each of its members. Where all candidates have one score there is no
-    spread to measure in, and a boost counts as it stands.
+    ``metadata`` is by chunk id; a list in it matches by each of its members. If all candidates have the same score,
+    there is no spread to measure in, and a boost is added as it is.
     """
     unit = spread([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -93,11 +93,11 @@ def boost(
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """The candidates in the order that the reranker's scores lead to, best first.
+    """The candidates in the order given by the reranker's scores, best first.
 
     ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times the
-    weight and the spread of the fused scores; one that was not judged, or stands below the depth, gets what the least
-    of the judged got. Without a weight the judged ones are ordered by the judgement alone, and the others are dropped.
+    weight and the spread of the fused scores; a candidate without a judgement, or below the depth, gets the lowest
+    judged one's. Without a weight the judged candidates are ordered by the judgement alone, and the others are dropped.
     """
     if settings.rerank_weight is None:
         return _reranked_alone(fused, settings, judged)
@@ -160,11 +160,11 @@ def fuse(
     scores: RetrieverScores | None = None,
     others: Collection[int] = (),
 ) -> list[Candidate]:
-    """All candidates, best first: what the rankings list, and ``others``.
+    """All candidates, best first: those that the rankings list, and ``others``.
 
-    ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation,
-    and only `zscore` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
-    the other one's order stands.
+    ``scores`` adds each retriever's scores of candidates that it did not return; they are shown in the explanation, and
+    only `zscore` and `adaptive` rank by them. If one retriever is missing (it failed, or is switched off), the other
+    one's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -207,7 +207,7 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
 
 
 def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
-    """What the searches said of one chunk as one candidate; ranks and scores are those of the search it is best in."""
+    """One candidate from the searches' results for one chunk; ranks and scores are those of its best search."""
     _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
         retriever: RetrieverScore(
@@ -227,7 +227,7 @@ def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
 def _worth(
     plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
 ) -> dict[int, float]:
-    """What each chunk is worth in one retriever, before the retriever's weight."""
+    """The value of each chunk in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
             return {chunk_id: reciprocal_rank(chunk.rank, plan.settings.rrf_k) for chunk_id, chunk in listed.items()}
@@ -240,7 +240,7 @@ def _worth(
 
 
 def _completed(known: Mapping[int, float], candidates: Sequence[int]) -> dict[int, float]:
-    """A score for each candidate: the retriever's lowest where it is not known."""
+    """A score for each candidate: the retriever's lowest if it is not known."""
     lowest = min(known.values(), default=0.0)
     return {chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates}
 

@@ -1,4 +1,4 @@
-"""Reranking by a server: Text Embeddings Inference, vLLM, Jina, Cohere, and what speaks like one of them."""
+"""Reranking by a server: Text Embeddings Inference, vLLM, Jina, Cohere, and servers with one of their protocols."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ AUTO = "auto"
 
 
 class HttpReranker(Reranker):
-    """Its model runs elsewhere. Instances may be shared by threads and survive a fork.
+    """A reranker whose model runs on a server. Instances may be shared by threads and survive a fork.
 
-    ``url`` is the server's base URL, or the whole address ending in ``/rerank``. ``api`` "auto" speaks to TEI, which
-    serves one model, unless a ``model`` is named: then as Cohere does, whose form the others understand. Every passage
-    is asked for, in requests of ``batch_size`` one after the other. Scores are the server's, usually from 0 to 1.
+    ``url`` is the server's base URL, or the whole address ending in ``/rerank``. With ``api`` "auto", TEI's protocol is
+    used if no ``model`` is named, else Cohere's, which the others understand. Every passage is scored, in requests of
+    ``batch_size`` one after the other. Scores are the server's, usually from 0 to 1.
 
-    Raises: ImproperlyConfigured when an argument cannot work.
+    Raises: ImproperlyConfigured if an argument cannot work.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class HttpReranker(Reranker):
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """The server's score of each text, in the order given. Raises: RerankFailed, also when time runs out."""
+        """The server's score of each text, in the order given. Raises: RerankFailed, also if time runs out."""
         deadline = time.monotonic() + timeout_seconds
         scores: list[float] = []
         for start in range(0, len(texts), self._batch_size):
@@ -127,7 +127,7 @@ class HttpReranker(Reranker):
         return scores
 
     def _ask(self, body: Body, deadline: float) -> bytes:
-        """Tries once more when the server is away or busy, if there is time."""
+        """The server's reply. Tries once more if the server is away or busy and there is time."""
         try:
             return self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
         except ServerLate as error:

@@ -1,5 +1,5 @@
-"""The lexical side of one question: its lexemes and their worth, what its syntax demands, and which passages can be
-among the best.
+"""The lexical side of one question: its lexemes and their weights, its required and excluded words, and
+the candidates.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from retrieval.types import ANYBODY, Reader
 
 
 def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-    """That the chunk ``chunk_id`` of ``document_id`` has what the question demands of passages of these collections, in
-    SQL, with its parameters; empty when it demands nothing of any.
+    """An SQL condition with its parameters: the chunk ``chunk_id`` of ``document_id`` has the phrases that the question
+    requires, and none of the words it excludes. Empty if the question requires and excludes nothing.
 
-    To be put behind another condition. The planner may answer it from the GIN index, or check it row by row while the
-    vector index is scanned.
+    It follows another condition. The planner may answer it from the GIN index, or check it row by row during a scan of
+    the vector index.
     """
     collections = by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = constraint_tsqueries(question, list(collections))
@@ -49,7 +49,7 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
 
 
 def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
-    """For each configuration the tsquery that passages must match; empty where the question demands nothing."""
+    """For each configuration the tsquery that passages must match; empty if the question requires nothing."""
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
@@ -93,11 +93,11 @@ MOST_TERMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question, or several that stand for one and count once.
+    """A term of a question, or several alternatives that count once.
 
-    ``notation`` matches a passage that holds it, in tsquery's notation; it adds less than ``bound`` to a score.
-    ``document_frequency`` is of how many passages that is true, at most. A ``common`` one does not make a passage a
-    candidate by itself.
+    ``notation`` matches the passages that contain it, in tsquery's notation; it adds less than ``bound`` to a score.
+    ``document_frequency`` is an upper limit of the number of these passages. A ``common`` term does not make a passage
+    a candidate by itself.
     """
 
     notation: str
@@ -107,9 +107,9 @@ class Term:
 
 
 def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """The rarest of the terms that are not common, as many as match about ``passages`` together; at least one.
+    """The rarest terms that are not common, as many as match about ``passages`` together; at least one.
 
-    Empty only when all are common.
+    Empty only if all are common.
     """
     chosen: list[Term] = []
     total = 0
@@ -122,9 +122,11 @@ def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def candidates(terms: Sequence[Term], threshold: float) -> str:
-    """A tsquery that every passage matches that can score ``threshold`` or more and holds a term that is not common.
+    """A tsquery that matches every passage which can score ``threshold`` or more and contains a term that is not
+    common.
 
-    Of the others it matches as few as a formula of at most LARGEST_FORMULA terms can. Empty when no passage can.
+    It matches as few other passages as a formula of at most LARGEST_FORMULA terms can. Empty if no passage can reach
+    the threshold.
     """
     # Falling bounds keep the formula small. Common terms last, so that what stands before decides on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
@@ -157,11 +159,11 @@ class _Formula:
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def needing(self, needed: float) -> str | None:
-        """For passages whose terms' bounds sum to ``needed`` or more; None when there can be none."""
+        """A formula for passages whose terms' bounds sum to ``needed`` or more; None if there can be none."""
         return self._from(0, needed, False)
 
     def _from(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """What the terms from ``place`` on must fulfil; "" when nothing, None when they cannot."""
+        """The formula for the terms from ``place`` on; "" if nothing is needed, None if it cannot be reached."""
         if is_candidate and needed <= 0:
             return ""
         if self._rest[place] < needed or place == len(self._terms):
@@ -189,11 +191,11 @@ COMMON_SHARE = 0.5
 class LexicalQuery:
     """A question in one text-search configuration.
 
-    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
-    may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
-    ``document_frequencies`` are those of all lexemes, expansions included. Each term weight that is stored is below
-    ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and nothing stands in for; each would weigh
-    ``unknown_weight``.
+    ``idf`` maps each lexeme that the corpus contains to its weight, > 0. ``expansions`` maps each typed word that it
+    lacks to similar words, the nearest first. A passage must contain one of ``matching`` and meet ``constraint``, a
+    tsquery. ``document_frequencies`` are those of all lexemes, expansions included. Every stored term weight is below
+    ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and that have no expansion; each would
+    weigh ``unknown_weight``.
     """
 
     configuration: str
@@ -209,7 +211,9 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """What each lexeme, or expanded word, can add to a score at most; common is what is not ``matching``."""
+        """The upper limit of what each lexeme, or expanded word, adds to a score; those not in
+        ``matching`` are common.
+        """
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
@@ -231,14 +235,13 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        """The matching lexemes, any of them, within the constraint, in tsquery's own notation."""
+        """Any of the matching lexemes, within the constraint, in tsquery's notation."""
         return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     @property
     def weights(self) -> SparseVector:
-        """The inverse document frequencies at the lexemes' dimensions; its inner product with `bm25` is the score.
-
-        But for what expansions add: see :attr:`alternatives`.
+        """The inverse document frequencies at the lexemes' dimensions; the inner product with `bm25` is the score,
+        except for expansions: see :attr:`alternatives`.
         """
         return sparse(self.idf)
 
@@ -246,7 +249,7 @@ class LexicalQuery:
     def alternatives(self) -> list[list[SparseVector]]:
         """For each expanded word, its expansions' weights; a passage's score grows by the best inner product of each.
 
-        Not by their sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
+        The sum is not used: a passage about *valves* and *values* does not answer a question about *vavles* twice.
         """
         return [
             [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
@@ -255,7 +258,7 @@ class LexicalQuery:
 
     @property
     def worth(self) -> Mapping[str, float]:
-        """What each lexeme that can be matched is worth, expansions included."""
+        """The weight of each lexeme that can be matched, expansions included."""
         worth = dict(self.idf)
         for expansions in self.expansions.values():
             for expansion in expansions:
@@ -270,12 +273,12 @@ def build_queries(
     readers: Sequence[Reader] = (ANYBODY,),
     fuzzy: bool = True,
 ) -> list[LexicalQuery]:
-    """One query for each text-search configuration among the collections; none where no lexeme is known or meant.
+    """One query for each text-search configuration among the collections; none if no lexeme is known or has an
+    expansion.
 
-    Frequencies are summed over all the collections searched, so that scores from different ones can be compared.
-    With ``fuzzy``, words that none of them knows are expanded. Quoted words are meant as they are written. Words that
-    stand only in documents which one of the ``readers`` may not see are unknown, and nothing is expanded to them.
-    Raises: InvalidQuery.
+    Frequencies are summed over all the collections searched, so that scores from different ones can be compared. With
+    ``fuzzy``, words that none of them contains are expanded; quoted words never are. Words that occur only in documents
+    which one of the ``readers`` may not see count as unknown, and are not used as expansions. Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -326,7 +329,7 @@ def _expand_unknown(
     passages: int,
     readers: Sequence[Reader],
 ) -> dict[str, tuple[Expansion, ...]]:
-    """What each word that no collection knows may mean in one configuration; without those that mean nothing."""
+    """The expansions of each word that no collection contains, in one configuration; words without any are left out."""
     expansions = {
         typed: tuple(
             expansion

@@ -1,4 +1,4 @@
-"""BM25 over PostgreSQL's text search: the ranking, its scores, and what the words of a question match."""
+"""BM25 over PostgreSQL's text search: the ranking, its scores, and the matched words."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ _WORD = re.compile(r"\w+(?:[.\-/\\:@#+>'’]{1,3}\w+)*[+#]{0,2}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, timeout_seconds: float = 2.0) -> int:
-    """How many passages the lexical retriever could have ranked: those that hold a telling word and what must occur.
+    """How many passages the lexical retriever could have ranked: those with a matching word and all required ones.
 
-    0 when the documents know none of the words. Raises: InvalidQuery, and RetrieverFailed when the count takes too
-    long.
+    0 if the documents contain none of the words. Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
@@ -51,10 +50,10 @@ def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, tim
 
 
 def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """For each passage the places ``[start, end)`` of the words that come down to one of its lexemes in ``terms``.
+    """For each passage the spans ``[start, end)`` of the words whose lexeme is in ``terms``.
 
-    ``texts`` are the passages' contents by chunk id. Words are reduced as they are for the index, in the language of
-    the passage's collection. A passage that is gone, or without terms, has no places.
+    ``texts`` are the passages' contents by chunk id. Words are reduced as for the index, in the language of the
+    passage's collection. A deleted passage, or one without terms, has no spans.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -87,15 +86,16 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What passages of a query's collections hold of it: the ``weights`` of each of its lexemes, the most telling
-    first, in each of the passages ``ids``, shape (passages,)."""
+    """The query's lexemes in its collections' passages: the ``weights`` of each lexeme, the highest first, in each of
+    the passages ``ids``, shape (passages,).
+    """
 
     ids: list[int]
     weights: dict[str, Vectors]
 
 
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
-    """Of the passages whose term weights were read."""
+    """The same, from passages whose term weights were already read."""
     sent = {
         pk: chunk.term_weights
         for pk, chunk in stored.items()
@@ -130,9 +130,9 @@ class Bm25Ranker(Ranker):
         self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` passages by BM25, with what was probably meant by words that the documents lack.
+        """The best ``depth`` passages by BM25, including expansions of words that the documents lack.
 
-        Empty when the question holds no lexeme the documents know. Raises: RetrieverFailed.
+        Empty if the documents contain none of the question's lexemes. Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
             rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
@@ -144,7 +144,9 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """As :class:`Ranker`, as the database computes it; 0 for a passage that shares nothing with the question."""
+        """BM25 scores of given passages (see :class:`Ranker`), as the database computes them; 0 for a passage without
+        any of the lexemes.
+        """
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -156,8 +158,9 @@ class Bm25Ranker(Ranker):
         return scores
 
     def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """As :class:`Ranker`, by inverse document frequency: words that the documents lack count most, and what stands
-        in for one counts by its weight."""
+        """The shares of :class:`Ranker`, weighted by inverse document frequency: words that the documents lack count
+        most, and an expansion counts by its weight.
+        """
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
             total = query.unknown * query.unknown_weight
@@ -173,7 +176,7 @@ class Bm25Ranker(Ranker):
         return shares
 
     def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """As :class:`Ranker`, expansions included."""
+        """The matched lexemes of each passage (see :class:`Ranker`), expansions included."""
         return {
             pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
             for _, held in self._read(stored)
@@ -181,7 +184,7 @@ class Bm25Ranker(Ranker):
         }
 
     def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
-        """Kept for the second who asks: scores and terms are told of the same passages."""
+        """The passages' term weights. Cached, because scores and terms need those of the same passages."""
         if self._last_read is None or self._last_read[0] is not stored:
             read = [(query, read_held(query, stored)) for query in self._queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
@@ -199,7 +202,9 @@ class Bm25Ranker(Ranker):
 
 
 def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Ids and scores of the best passages: of those with rare terms, then of all that may still be among them."""
+    """Ids and scores of the best passages: first among those with rare terms, then among all that may
+    still be better.
+    """
     try:
         passing, passing_values = document_condition(filters)
     except EmptyResultSet:
@@ -247,7 +252,7 @@ def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
 
 
 def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
-    """For each word that the documents lack, the lexemes that stood in for it, nearest first."""
+    """For each word that the documents lack, its expansions, the nearest first."""
     expanded: dict[str, tuple[str, ...]] = {}
     for query in queries:
         for typed, expansions in query.expansions.items():

@@ -1,4 +1,4 @@
-"""What may stand in a document's metadata, and in a filter on it."""
+"""Validation of a document's metadata, and of filters on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def validated_metadata(value: object) -> dict[str, object]:
-    """``value``, if it is a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+    """``value``, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
     for leaf in _leaves(value):
@@ -62,7 +62,7 @@ def validated_any_of(value: object) -> dict[str, list[object]]:
 
 
 def date_range(field: object, first: object, last: object) -> DateRange:
-    """The range of dates that a caller names; None leaves a side open. Raises: ValidationError, with one sentence."""
+    """The range of dates in a request; None leaves a side open. Raises: ValidationError, with one sentence."""
     if not isinstance(field, str) or not 0 < len(field) <= LONGEST_KEY:
         raise ValidationError(_("A range of dates needs a field: added, changed, or a key of the metadata."))
     validated_metadata({field: None})
@@ -84,7 +84,7 @@ def _day(value: object) -> date | None:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """Keys, and values that hold no others; without recursion, because the depth is the sender's choice."""
+    """Keys, and values without nested ones; without recursion, because the sender chooses the depth."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -41,7 +41,7 @@ followed, whatever it says."""
 
 
 class ModelReformulator:
-    """Implements ``QueryReformulator``. ``timeout_seconds`` bounds the whole request, to the last byte."""
+    """Implements ``QueryReformulator``. ``timeout_seconds`` limits the whole request, to the last byte."""
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
@@ -67,7 +67,7 @@ class ModelReformulator:
 
 
 def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Chat messages with the conversation fenced by a mark that nobody who wrote it can have known."""
+    """Chat messages in which the conversation is fenced by a random mark that nobody who wrote it can know."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)
@@ -79,7 +79,7 @@ def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def _usable(answer: str, question: str) -> str:
-    """The query the model wrote. Raises: ModelFailed for one that is no query, or has lost what was to be kept."""
+    """The query that the model wrote. Raises: ModelFailed if it is not a query, or lost words that had to be kept."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")

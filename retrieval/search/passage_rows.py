@@ -1,4 +1,4 @@
-"""Passages as they are stored: for the sources of an answer, for the scores of candidates, and for a reranker."""
+"""Reads stored passages: for the sources of an answer, for the scores of candidates, and for a reranker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONGEST_CHARACTERS = 4000
 def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     """Title, headings and content of each chunk as they were written, by id and in the order given.
 
-    What is there already, as a heading that is the title, is left out; a chunk that is gone is missing.
+    Repetitions are left out, such as a heading equal to the title; deleted chunks are missing.
     """
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
@@ -50,10 +50,10 @@ NO_VECTOR = np.empty(0, np.float32)
 
 
 def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
-    """What is stored of these chunks, by id; one that is gone is missing.
+    """The stored data of these chunks, by id; deleted ones are missing.
 
-    Vectors are the embedder's, and empty where it has none of a chunk; without an embedder they are not read, nor are
-    term weights without ``terms``. Raises: DatabaseError.
+    Vectors are the embedder's, empty if it has none for a chunk. Without an embedder no vectors are read, and without
+    ``terms`` no term weights. Raises: DatabaseError.
     """
     columns = ["sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -108,7 +108,7 @@ _SELECT = (
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
-    """The passages with these ids, by id; one that is gone is missing."""
+    """The passages with these ids, by id; deleted ones are missing."""
     rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
     return {row[0]: _passage(row) for row in rows}
 
@@ -122,9 +122,9 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 
 
 def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
-    """Those of the chunks to which a curator gave this question, or one very like it.
+    """Those of the chunks to which a curator gave this question, or one very similar to it.
 
-    Without an embedder, or a scale for its cosines, the wording alone counts.
+    Without an embedder, or a scale for its cosines, only the wording is compared.
     """
     given = fetch(
         "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
@@ -147,8 +147,9 @@ def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
 
 
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
-    """The passages around those that are named, in one query: up to ``expand`` places from each, and up to
-    FARTHEST_PLACES where they hold some of its stretch."""
+    """The passages around the named ones, in one query: up to ``expand`` places from each, and up to FARTHEST_PLACES if
+    they contain part of its stretch.
+    """
     rows = fetch(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
         "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "

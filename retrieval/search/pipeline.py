@@ -1,7 +1,7 @@
 """Search, from question to ranked passages: classify, plan, ask both retrievers at once, fuse, rerank, explain.
 
-When a retriever fails or runs past its deadline the other one answers, and when the reranker does, the fused order
-stands; the trace, the log and a metric say so.
+If a retriever fails or misses its deadline, the other one answers; if the reranker does, the fused order is kept. The
+trace, the log and a metric say so.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 def reranked(
     queries: Mapping[str, float], fused: list[Candidate], settings: ProfileSettings
 ) -> tuple[list[Candidate], RerankTrace]:
-    """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
+    """The reranked candidates; unchanged, with the reason, if the reranker fails or is late.
 
     ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
     """
@@ -110,7 +110,7 @@ def _judge(queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str
 
 
 def spelt(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """The same with what is certainly misspelt put right, by the words of what these filters let through."""
+    """The turn with certain misspellings corrected, by the words of documents that these filters let through."""
     try:
         correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
@@ -169,7 +169,7 @@ class Stopwatch:
 
 @contextmanager
 def place_to_search() -> Iterator[None]:
-    """The right to search for a request that is answered at once. Raises: SearchBusy when none comes free in time."""
+    """A place to search for a request that is answered at once. Raises: SearchBusy if none becomes free in time."""
     # Those who search need the connections of those who wait.
     database.give_connections_back()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
@@ -183,7 +183,7 @@ def place_to_search() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One text that is searched for a question, with its share in the ranking and what the retrievers answered."""
+    """One text searched for a question, with its share in the ranking and the retrievers' results."""
 
     query: str
     weight: float
@@ -204,14 +204,14 @@ def search(
 ) -> SearchResult:
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
-    Where the profile says so, what is certainly misspelt is put right, and ``history``, the conversation's earlier
-    turns, oldest first, counts: a language model completes the question from it, or, without one, the question is
-    searched both alone and joined with those before it. Not so when a ``method`` is asked for: that is searched as
-    published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
-    Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
-    A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.search.syntax).
-    The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
-    impossible number, SearchUnavailable when no retriever could answer.
+    If the profile says so, certain misspellings are corrected, and ``history``, the conversation's earlier turns,
+    oldest first, is used: a language model completes the question from it; without a model, the question is searched
+    both alone and joined with the questions before it. A named ``method`` is searched as published, without both.
+    ``profile`` replaces the published one, and ``reranker`` the profile's reranker. While RETRIEVAL_HYBRID_ENABLED is
+    false, only vectors rank, whatever is asked for; the trace names the method used. A quoted phrase must occur in
+    every passage returned, a word after a minus in none (see retrieval.search.syntax). The result is empty when nothing
+    matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number,
+    SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
     searched = " ".join(question.replace("\x00", " ").split())
@@ -313,7 +313,7 @@ def _search(
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """The slugs of the collections whose name, or slug, the question holds as whole words."""
+    """The slugs of the collections whose name or slug the question contains as whole words."""
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     return tuple(
         state.names[0]
@@ -323,13 +323,13 @@ def find_named_collections(question: str, collection_ids: Sequence[int]) -> tupl
 
 
 def find_codes(question: str) -> frozenset[str]:
-    """The lexemes of what the question names by letters and digits: ``mx9920w`` for MX-9920-W."""
+    """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
     words = expand_identifiers(parse(question).text).split()
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
 def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
-    """What is gained by the place of a passage: in a named collection, or where the answer ``before`` was found."""
+    """The boosts for a passage's place: in a named collection, or where the answer ``before`` was found."""
     boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
     if before is not None:
         boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
@@ -345,9 +345,9 @@ def _reformulate(question: str, history: Sequence[Turn]) -> Reformulation:
 
 
 def join_questions(question: str, history: Sequence[Turn]) -> str:
-    """The last two questions of ``history``, oldest first, and ``question``; empty where there are none.
+    """The last two questions of ``history``, oldest first, and ``question``; empty if there are none.
 
-    Empty also for a question with quoted phrases or excluded words: only what meets them is to be found.
+    Empty also for a question with quoted phrases or excluded words: only passages that meet them are wanted.
     """
     parsed = parse(question)
     if parsed.is_constrained:
@@ -422,7 +422,7 @@ def _order(
 
 
 def _as_one(results: Sequence[RetrieverResult]) -> RetrieverTrace:
-    """What one retriever did for all searches: a failure, if any; else what it did for the question alone."""
+    """One retriever's trace for all searches: a failure, if any; else its trace for the question alone."""
     traces = [result.trace for result in results]
     shown = next((trace for trace in traces if trace.status.is_failure), traces[0])
     return replace(
@@ -434,7 +434,7 @@ def _as_one(results: Sequence[RetrieverResult]) -> RetrieverTrace:
 
 
 def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
-    """The passages of the candidates that have a rank; one that was deleted since the retrievers saw it is left out."""
+    """The passages of the ranked candidates; passages deleted since the retrievers ran are left out."""
     kept = [candidate for candidate in candidates if candidate.rank is not None]
     passages = load_passages([candidate.chunk_id for candidate in kept])
     present = [candidate for candidate in kept if candidate.chunk_id in passages]
@@ -442,7 +442,7 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 
 
 def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:
-    """Have the words of what is searched looked up while it is encoded."""
+    """Look up the words of the search texts while they are encoded."""
     if tuned.method is not SearchMethod.LEXICAL:
         for text in texts:
             encode_ahead(parse(text).text)
@@ -456,7 +456,7 @@ def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSetting
 def _cut(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """The candidates with their terms, the first ``top_k`` that reach the threshold ranked, the others dropped."""
+    """The candidates with their terms: the first ``top_k`` that reach the threshold are ranked, the others dropped."""
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

@@ -1,4 +1,4 @@
-"""What one search is run with: a profile's settings, and what the question makes of them."""
+"""The plan of one search: a profile's settings, adapted to the question."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """All that shapes one search, fixed before the first query runs.
+    """All parameters of one search, fixed before the first query runs.
 
-    ``depth`` is the number of chunks each retriever hands to fusion, ``top_k`` the number returned.
+    ``depth`` is the number of chunks that each retriever returns to fusion, ``top_k`` the number returned.
     """
 
     settings: ProfileSettings
@@ -36,8 +36,7 @@ def plan_for(
 ) -> SearchPlan:
     """The plan of one search.
 
-    Raises: InvalidQuery unless 1 <= top_k <= depth: a list longer than what the retrievers hand over would change its
-    head.
+    Raises: InvalidQuery unless 1 <= top_k <= depth: a longer list than the retrievers return would change its head.
     """
     wanted = settings.top_k if top_k is None else top_k
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
@@ -47,7 +46,7 @@ def plan_for(
 
 
 def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """The weights that fusion begins with: the class's for `adaptive`, else the profile's own or the method's."""
+    """The initial weights of the fusion: the class's for `adaptive`, else the profile's own or the method's."""
     if settings.method is SearchMethod.ADAPTIVE:
         return settings.class_weights[query_class]
     if settings.weights is None or settings.method in SINGLE_METHODS:

@@ -1,4 +1,4 @@
-"""One question searched with two profiles, prepared to be read side by side."""
+"""One question searched with two profiles, prepared for a page that shows them side by side."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """How many places higher it stands than on the other side; 0 where it stands on one side only."""
+        """How many places higher it ranks than on the other side; 0 if only one side has it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -63,7 +63,7 @@ class ComparedHit:
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """What one profile made of the question; only ``profile`` and ``error`` where it made nothing of it."""
+    """One profile's result for the question; only ``profile`` and ``error`` if the search failed."""
 
     profile: NamedProfile
     error: str = ""
@@ -102,7 +102,7 @@ def compare(
     top_k: int | None = None,
     history: Sequence[Turn] = (),
 ) -> ProfileComparison:
-    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
+    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low.
 
     A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first.
     """
@@ -148,9 +148,9 @@ def _searched(
 
 
 def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """The candidates whose passage is still there.
+    """The candidates whose passage still exists.
 
-    The largest contribution's bar reaches the edge. Where none is negative, 0 lies at the left.
+    The largest contribution's bar reaches the edge. If none is negative, 0 is at the left.
     """
     parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
@@ -170,7 +170,7 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
 
 
 def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
-    """The side with what the other one makes of its passages."""
+    """The side with its passages' ranks on the other side."""
     ranks = other.ranks
     return replace(
         side,
@@ -185,7 +185,7 @@ def _address(passage: Passage) -> str:
 
 
 def _parts(candidate: Candidate) -> list[Part]:
-    """What the candidate's score is the sum of; a reranker that decides alone takes the others' contributions."""
+    """The parts that sum to the candidate's score; a reranker that decides alone replaces the others' contributions."""
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
         Part(

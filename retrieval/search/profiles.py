@@ -1,7 +1,7 @@
 """Search profiles: which one is in force, and how a version is made and put in force.
 
-The version in force is looked up for each search, so that every process searches with it from the moment it is
-published. One switch stands above all profiles: while RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+The published version is read for each search, so that every process uses it from the moment of its publication. One
+switch overrules all profiles: while RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _PUBLISHING_LOCK = 0x7261_6770
 
 @dataclass(frozen=True, slots=True)
 class NamedProfile:
-    """Settings and what they are called in an explanation.
+    """Settings with the name that explanations show.
 
-    ``version_id`` is the stored version's, None for what is not stored. ``error`` says why these are not the settings
-    of the version in force; it is for engineers, never for visitors.
+    ``version_id`` is the stored version's; None if it is not stored. ``error`` says why the published version's
+    settings are not used; it is for engineers, never for visitors.
     """
 
     name: str
@@ -68,7 +68,7 @@ _choosers: list[Chooser] = []
 
 
 def built_in_profile() -> ProfileSettings:
-    """What the site searches with before an admin has published a profile: the settings' defaults."""
+    """The profile until an admin publishes one: the settings' defaults."""
     return ProfileSettings(
         method=SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
         top_k=settings.RETRIEVAL_TOP_K,
@@ -79,10 +79,10 @@ def built_in_profile() -> ProfileSettings:
 
 
 def active_profile() -> NamedProfile:
-    """What a search uses that names nothing else: the version in force, or the built-in profile when there is none.
+    """The default profile of a search: the published version, or the built-in profile if there is none.
 
-    A version that cannot be read gives way to the built-in profile, with an ``error``, in the log and in a metric.
-    Raises: SearchUnavailable when the database does not answer.
+    If the version cannot be read, the built-in profile is used, with an ``error``, in the log and in a metric. Raises:
+    SearchUnavailable if the database does not answer.
     """
     try:
         with connection.cursor() as cursor:
@@ -103,16 +103,16 @@ def active_profile() -> NamedProfile:
 
 
 def register_chooser(chooser: Chooser) -> None:
-    """Have ``chooser`` asked which profile a visitor gets; registering it again changes nothing."""
+    """Register ``chooser``, which chooses a visitor's profile; registering it again changes nothing."""
     if chooser not in _choosers:
         _choosers.append(chooser)
 
 
 def profile_for(subject: str) -> NamedProfile:
-    """What the visitor's questions are searched with: the first chooser's choice, else as :func:`active_profile`.
+    """The profile for the visitor's questions: the first chooser's choice, else as :func:`active_profile`.
 
-    Without identity (an empty subject) nobody is asked. A chooser that fails chooses nothing, in the log and in a
-    metric. Raises: SearchUnavailable when the database does not answer.
+    Without identity (an empty subject) no chooser is called. A chooser that fails is skipped, in the log and in a
+    metric. Raises: SearchUnavailable if the database does not answer.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -137,14 +137,14 @@ def published_version() -> SearchProfileVersion | None:
 
 
 def named(version: SearchProfileVersion) -> NamedProfile:
-    """A version, to be searched with. Raises: ImproperProfile when it cannot be read."""
+    """The profile of a version. Raises: ImproperProfile if it cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 
 
 def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
-    """The plan; or, while the site's switch says so, the same search by vectors alone, in their order.
+    """The plan; while the site's switch is off, the same search by vectors alone, in their order.
 
-    A threshold that was set for another method's scores does not hold for cosines, and goes.
+    A threshold for another method's scores is dropped, because it does not apply to cosines.
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -164,7 +164,7 @@ def add_version(
     note: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> SearchProfileVersion:
-    """The profile's next version, saved; it is not in force yet."""
+    """The profile's next version, saved and not yet published."""
     with transaction.atomic():
         SearchProfile.objects.select_for_update().get(pk=profile.pk)
         last = profile.versions.aggregate(number=Max("number"))["number"] or 0
@@ -183,12 +183,12 @@ def publish(
     *,
     override: str = "",
 ) -> Publication:
-    """Put the version in force, in place of the one that was, and return the record of it.
+    """Publish the version instead of the previous one, and return the record of it.
 
-    The gates are asked first. What they object to is published only with ``override``, a reason to do so all the same,
-    which is recorded with the objections; without objections it is not needed, and not recorded.
+    The gates are checked first. If they object, it is published only with ``override``, the reason to publish anyway,
+    which is recorded with the objections; without objections it is neither needed nor recorded.
 
-    Raises: ImproperProfile when the version cannot be read, PublicationRefused when a gate objects.
+    Raises: ImproperProfile if the version cannot be read, PublicationRefused if a gate objects.
     """
     version.read()
     by = published_by.pk if published_by else None
@@ -214,7 +214,7 @@ def publish(
 
 
 def withdraw() -> SearchProfileVersion | None:
-    """Put no version in force, so that the built-in profile is; returns the version that was."""
+    """Withdraw the published version, so that the built-in profile is used; returns that version."""
     with transaction.atomic():
         _take_turns()
         version = published_version()

@@ -1,4 +1,4 @@
-"""Both retrievers of a search at once, each held to its deadline; where one fails, the other one serves."""
+"""Runs both retrievers of a search at once, each with a deadline; if one fails, the other one answers."""
 
 from __future__ import annotations
 
@@ -107,8 +107,9 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of all candidates beside one search's lists: each retriever's ``scores`` of those that it did not
-    list, the ``matched_terms`` of those that it listed, and the ``word_shares`` of all."""
+    """Additional data on all candidates of one search: each retriever's ``scores`` of candidates that it did not list,
+    the ``matched_terms`` of those that it listed, and the ``word_shares`` of all.
+    """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -116,10 +117,9 @@ class Known:
 
 
 def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
-    """One look at the index for all that ranking and the explanation need of the candidates, for each search.
+    """Read from the index, once, everything that ranking and the explanation need of the candidates, for each search.
 
-    When it fails, the lists stand as they are: nothing is known, and the traces in ``searches`` have an ``error`` that
-    says so.
+    If that fails, nothing is known, the lists stay as they are, and the traces in ``searches`` have an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}

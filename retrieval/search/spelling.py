@@ -1,4 +1,4 @@
-"""Misspelt words, names and codes of a question, put right by the words that the documents hold. PURE."""
+"""Corrects misspelt words, names and codes of a question by the words in the documents. PURE."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class Token:
 
     @property
     def is_protected(self) -> bool:
-        """Quoted, code, or excluded from the search: never replaced, and never part of a subject if excluded."""
+        """Whether it is quoted, code, or excluded from the search: never replaced, and never part of a subject if
+        excluded.
+        """
         return self.text[0] in '"“«`' or self.is_excluded
 
     @property
@@ -47,7 +49,9 @@ class Token:
 
     @property
     def is_identifier(self) -> bool:
-        """Looks like the name of a thing: a digit, an underscore, or a capital behind the first letter."""
+        """Whether it looks like the name of a thing: it has a digit, an underscore, or a capital after the first
+        letter.
+        """
         text = self.text
         if self.is_excluded or not self.is_word:
             return False
@@ -120,9 +124,9 @@ _SOUND_ALIKE = {frozenset(pair) for pair in ("ck", "cs", "sz", "iy", "dt", "fv",
 
 
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Whether ``typed`` is ``meant`` with one slip in it that leaves no doubt. Both in lower case.
+    """Whether ``typed`` is certainly ``meant`` with one typing error. Both in lower case.
 
-    ``is_no_word`` says that ``typed`` is known not to be a word of the language.
+    ``is_no_word`` is true if ``typed`` is known not to be a word of the language.
     """
     if typed == meant or abs(len(typed) - len(meant)) > 1:
         return False
@@ -150,7 +154,8 @@ def _common_prefix(first: str, second: str) -> int:
 
 
 def small_word_meant(typed: str) -> str:
-    """The small word that ``typed`` is with two neighbours exchanged ("teh"); empty when it is none, or several.
+    """The small word that ``typed`` is with two neighbouring letters exchanged ("teh"); empty if it is none, or
+    several.
 
     The first letter is mostly right: "hwo" is "how" rather than "who".
     """
@@ -179,8 +184,9 @@ _LONG_SMALL_WORDS = {word for word in _SMALL_WORDS if len(word) > SHORTEST_WORD 
 
 @dataclass(frozen=True, slots=True)
 class NearWord:
-    """A word of the documents, as it is written there, near one that was typed. ``passages`` hold it, in some form;
-    where this one was not seen, ``is_written`` is false."""
+    """A word of the documents that is similar to a typed one, as it is written there. ``passages`` contain it, in some
+    form; ``is_written`` is false if this form was not seen.
+    """
 
     text: str
     edits: int
@@ -189,34 +195,35 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words of the collections that are searched. ``language`` is theirs, empty where they have several."""
+    """The words of the searched collections. ``language`` is their language, empty if they have several."""
 
     @property
     def language(self) -> str: ...
 
     def unknown_words(self, text: str) -> Sequence[str]:
-        """The words of ``text`` that no document holds, in any form, alone or as parts of one; as they were typed."""
+        """The words of ``text`` that no document contains in any form, alone or as part of one; as they were typed."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Whether this is a word of the language, whoever writes; False where that is not known."""
+        """Whether this is a common word of the language, whatever the documents contain; False if that is not known."""
 
     def knows_words_of(self, language: str) -> bool:
-        """Whether it is known of this language ("en", "nl", or empty) which words are ordinary."""
+        """Whether a list of common words exists for this language ("en", "nl", or empty)."""
 
     def near(self, word: str, language: str) -> Sequence[NearWord]:
-        """The words near ``word`` of the documents in this language, all where it is empty; nearest first."""
+        """The words near ``word`` in the documents of this language, or of all if it is empty; nearest first."""
 
     def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """For each of the codes (letters and digits alone, in lower case) that the documents hold, how they write it,
-        the most frequent way first."""
+        """For each of the codes (letters and digits alone, in lower case) in the documents, its spellings there, the
+        most frequent first.
+        """
 
     def codes_near(self, code: str) -> Sequence[str]:
-        """The documents' codes near one that they lack, as they write them, nearest first."""
+        """The documents' codes near a code that they lack, in the documents' spelling, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """``replaced`` has what was typed and what stands there now."""
+    """A replacement in a question. ``replaced`` has the typed text and its replacement."""
 
     question: str
     replaced: tuple[tuple[str, str], ...]
@@ -230,7 +237,7 @@ class _Replacement:
 
 
 def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
-    """The question with what is certainly misspelt put right; None when nothing is."""
+    """The question with certain misspellings corrected; None if there are none."""
     replacements = _codes_rewritten(question, vocabulary)
     for token in _unknown(question, vocabulary, replacements):
         meant = _certainly_meant(token, question, vocabulary)
@@ -243,7 +250,7 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """At most three questions that may have been meant: "did you mean". Ask it of what was searched."""
+    """At most three questions that may have been meant: "did you mean". Call it with the question as searched."""
     certain = _codes_rewritten(question, vocabulary)
     offers: list[list[_Replacement]] = []
     language = detect_language(question) or vocabulary.language
@@ -269,7 +276,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """The word that was meant; empty where that is in doubt, and for names: people and places are near each other."""
+    """The word that was meant; empty if that is in doubt, and for names: people and places have similar names."""
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):
@@ -318,7 +325,7 @@ def _codes(question: str) -> list[Token]:
 
 
 def _code_spans(question: str) -> dict[tuple[int, int], str]:
-    """Where a code may stand, as one word or as words beside each other ("mx 9920 w"), and its letters and digits."""
+    """The spans that may be a code, as one word or as neighbouring words ("mx 9920 w"), with its letters and digits."""
     tokens = tokens_of(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):
@@ -353,7 +360,7 @@ def _is_among(typed: str, ways: Sequence[str]) -> bool:
 
 
 def _is_part(token: Token) -> bool:
-    """Whether the word can be a part of a code that is written with spaces: short, and no small word."""
+    """Whether the word can be a part of a code that is written with spaces: short, and not a small word."""
     is_small = token.lower in _SMALL_WORDS and not token.text.isupper()
     return len(token.text) <= _LONGEST_PART_OF_CODE and token.text.isalnum() and not is_small
 
@@ -371,7 +378,7 @@ def _edits_offered(word: str) -> int:
 
 
 def _in_case(typed: str, meant: str) -> str:
-    """``meant`` with the capitals that were typed; its own where it has some inside."""
+    """``meant`` with the capitals that were typed; with its own if it has some inside."""
     if typed.isupper() and len(typed) > 1:
         return meant.upper()
     is_acronym = meant.isupper() and len(meant) < SHORTEST_SPELT_OUT

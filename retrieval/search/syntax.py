@@ -39,11 +39,11 @@ _SENTENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart.
+    """A question, split into its parts.
 
-    ``text`` is what passages are ranked by: the words of the phrases included, quotation marks and exclusions left out.
-    ``unquoted`` is ``text`` without what is quoted: only these words may be misspelt. Every one of ``phrases`` must
-    occur in a passage, none of ``excluded`` (words or phrases) may.
+    ``text`` is used for ranking: it includes the words of the phrases, without quotation marks and exclusions.
+    ``unquoted`` is ``text`` without quotations: only these words may be misspelt. A passage must contain every one of
+    ``phrases`` and none of ``excluded`` (words or phrases).
     """
 
     text: str
@@ -57,9 +57,9 @@ class ParsedQuestion:
 
 
 def parse(question: str) -> ParsedQuestion:
-    """The question taken apart; one without quotation marks and exclusions is all text, white space aside.
+    """The parts of the question; without quotation marks and exclusions, everything is text, white space aside.
 
-    Raises: InvalidQuery when it says only what to leave out.
+    Raises: InvalidQuery if it only excludes words.
     """
     phrases: list[str] = []
     excluded: list[str] = []

@@ -1,4 +1,4 @@
-"""Documents of one collection, made the same in another: with their files, their passages, questions and vectors.
+"""Copies documents of one collection to another: files, passages, questions and vectors.
 
 Nothing is read or embedded again, and no row passes through Python.
 """
@@ -25,11 +25,10 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
-    """Make the documents of the same sources in ``collection`` the same as ``documents``, in one transaction.
+    """Make the documents of the same sources in ``collection`` equal to ``documents``, in one transaction.
 
-    They keep their own ids, and their passages keep theirs where both have them, so that citations of them stay valid.
-    What is still being read is to be read there too. The documents are of one collection, which reduces words as this
-    one does.
+    They keep their own ids, and passages that both have keep theirs, so that citations stay valid. Documents that are
+    still to be read are read there too. All ``documents`` are of one collection, whose language is that of this one.
     """
     if not documents:
         return
@@ -53,8 +52,9 @@ def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any)
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Give ``collection`` the rows of these documents, and their parents there; returns the id there for each of
-    ``ids``."""
+    """Insert or update rows for these documents and their parents in ``collection``; returns the id there for each of
+    ``ids``.
+    """
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
@@ -111,8 +111,8 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
     """Give each document the chunks of its counterpart, with vectors of every embedder.
 
-    Of documents with the same index fingerprint, a chunk that is the same in both, its questions too, stays with its
-    id, and is moved to its new place. The texts, which hold the fingerprints, must not have been copied yet.
+    If both documents have the same index fingerprint, a chunk that is equal in both, questions included, keeps its id
+    and moves to its new place. Must run before the texts are copied, because those contain the fingerprints.
     """
     statistics = lock_statistics(collection.pk)
     # Each chunk is used once.
@@ -186,7 +186,7 @@ def _insert_others(
 ) -> list[tuple[int, float]]:
     """Copy the chunks that have no counterpart in ``kept``; returns the id and the length of each copy.
 
-    A collection without chunks takes over how the others were weighed.
+    A collection without chunks takes over the other's term-weight parameters.
     """
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:

@@ -1,4 +1,4 @@
-"""Whether a collection's documents may be changed where they are, or in a draft alone."""
+"""Decides whether a collection's documents may be changed directly or only in a draft."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from retrieval.models import Collection, Draft
 
 
 def draft_of(working_copy: Collection) -> Draft | None:
-    """The draft whose working copy the collection is; None for one that is in service."""
+    """The draft whose working copy the collection is; None for another collection."""
     return Draft.objects.filter(working_copy=working_copy).first()
 
 
 def reason_not_to_change(collection: Collection) -> str:
-    """Why documents of the collection may not be added, changed or removed now, as a sentence; empty when they may."""
+    """A sentence that says why documents of the collection may not be added, changed or removed now;
+    empty if they may.
+    """
     draft = draft_of(collection)
     if draft is not None:
         if draft.status == Draft.Status.OPEN:
@@ -37,9 +39,9 @@ def reason_not_to_change(collection: Collection) -> str:
 
 @contextmanager
 def changing(*collection_ids: int) -> Iterator[None]:
-    """A transaction in which documents of the collections may be changed: no draft begins, and none is published.
+    """A transaction in which documents of the collections may be changed: no draft begins or is published meanwhile.
 
-    Raises: DocumentRejected, before anything is done, when documents of one of them may not be changed.
+    Raises: DocumentRejected, before anything is done, if documents of one of them may not be changed.
     """
     with transaction.atomic():
         # In one order, so that two that change several collections never wait for each other.

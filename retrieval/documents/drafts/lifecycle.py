@@ -1,8 +1,7 @@
 """Drafts: documents are changed in a working copy of their collection, which is published as a whole or not at all.
 
-A collection with an open draft changes by its publication alone, and so, with a gate on its documents, does any. What
-takes long is done by a worker, step by step: its progress is what the database holds, so that the successor of a worker
-that died resumes from there.
+A collection with an open draft, or with a gate on its documents, changes only by publishing a draft. Long work is done
+by a worker, step by step. Its progress is in the database, so another worker can continue after one that died.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ class DraftRefused(RetrievalError):
 
 
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
-    """A draft of the collection, which a worker fills with its documents.
+    """A new draft of the collection, which a worker fills with its documents.
 
-    Raises: DraftRefused for one that has an open draft, for a working copy, and while documents are being read, which
-    the draft would have to read once more.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are still being
+    read, which the draft would have to read once more.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -74,14 +73,13 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
 
 
 def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
-    """Have a worker make the collection what the working copy is, in one transaction.
+    """Have a worker replace the collection's documents by those of the working copy, in one transaction.
 
-    The gates are asked first. What they object to is published only with ``override``, a reason to do so all the same,
-    which is recorded with the objections. What changes between the permission and the publication undoes the
-    permission.
+    The gates are checked first. If they object, it is published only with ``override``, the reason to publish anyway,
+    which is recorded with the objections. A change between the permission and the publication cancels the permission.
 
-    Raises: DraftRefused for a draft that is not open, holds no change, or has documents that are still being read,
-    PublicationRefused when a gate objects.
+    Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being read,
+    PublicationRefused if a gate objects.
     """
     with transaction.atomic():
         draft = _lock(draft, Draft.Status.OPEN)
@@ -118,7 +116,7 @@ def _require_read(collection: Collection | None) -> None:
 
 
 def discard(draft: Draft) -> Draft:
-    """Give the draft up; a worker clears its working copy away. Raises: DraftRefused while it is being published."""
+    """Discard the draft; a worker removes its working copy. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
         draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
         draft.status = Draft.Status.DISCARDED
@@ -133,10 +131,10 @@ def discard(draft: Draft) -> Draft:
 
 
 def resume(draft_id: int) -> Draft | None:
-    """The draft, taken as far as it goes without an admin.
+    """Continue the draft's work up to the next step that needs an admin; returns the draft.
 
-    None when there is nothing to do, or another worker does it. An error is on the row afterwards: copying and clearing
-    are tried again, a publication is given back to the admin.
+    None if there is nothing to do, or another worker does it. An error is recorded in the row: copying and clearing are
+    tried again, a failed publication is returned to the admin.
     """
     draft = _lease(draft_id)
     if draft is None:
@@ -163,7 +161,7 @@ def _lease(draft_id: int) -> Draft | None:
 
 
 def _step(leased: Draft) -> bool:
-    """Whether there is more to do, after one step in a transaction. Raises: LeaseLost."""
+    """Do one step in a transaction; returns whether there is more to do. Raises: LeaseLost."""
     with transaction.atomic():
         draft = leased.lock()
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
@@ -195,7 +193,9 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Make the collection what its working copy is, unless something changed since this was permitted."""
+    """Replace the collection's documents by those of the working copy, unless something changed since this was
+    permitted.
+    """
     collection = draft.collection
     list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
     # Every document before the statistics, as ingestion does, so that the two never wait for each other.
@@ -236,7 +236,7 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
-    """The draft as it is now, locked. Raises: DraftRefused when its status is none of these."""
+    """The draft as it is now, locked. Raises: DraftRefused if its status is none of these."""
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
@@ -245,7 +245,7 @@ def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """By what a working copy differs from its collection: the sources of documents, in order."""
+    """The differences between a working copy and its collection: the sources of documents, in order."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class Changes:
 
 
 def changes_of(draft: Draft) -> Changes:
-    """By what the working copy differs from the collection; nothing once it is cleared away."""
+    """The differences between the working copy and the collection; nothing once the copy is removed."""
     if draft.working_copy_id is None:
         return Changes()
     now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
@@ -268,19 +268,19 @@ def changes_of(draft: Draft) -> Changes:
 
 
 def collections_of(draft: Draft) -> QuerySet[Collection]:
-    """The draft's collection and its working copy, as far as they are there."""
+    """The draft's collection and its working copy, as far as they exist."""
     return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
 def versions_of(draft: Draft) -> list[int]:
-    """The states of the collection's and the working copy's passages."""
+    """Fingerprints of the collection's and the working copy's passages."""
     ids = (draft.collection_id, draft.working_copy_id or 0)
     versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
     return [versions.get(pk, 0) for pk in ids]
 
 
 def _contents(collection_id: int) -> dict[str, str]:
-    """A hash of all that makes a document what readers find, by its source."""
+    """For each source, a hash of everything that determines what readers find in its document."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
