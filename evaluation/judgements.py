@@ -94,10 +94,7 @@ MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """The answer's judgements, to be made by a worker; those that were there before are left as they are.
-
-    ``judges`` are by default those that the settings ask for.
-    """
+    """Create the answer's judgements for a worker to make; existing ones are not changed."""
     wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))

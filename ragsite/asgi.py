@@ -41,7 +41,9 @@ _django = _Handler()
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Django, behind checks of what it trusts before its own error handling is in place: a header, a body's size."""
+    """Django, behind two checks that its own error handling does not cover: an invalid header, and the size of the
+    body.
+    """
     if scope["type"] == "lifespan":
         await _live(receive, send)
     elif any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
@@ -55,7 +57,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _live(receive: Receive, send: Send) -> None:
-    """What this process does before it serves, and when its streams have had their time."""
+    """The process's lifespan: telemetry begins at start; at shutdown, other processes take over its answers."""
     # Models cannot be imported before Django is set up.
     from chat.streaming.writing import leave_to_others
 
@@ -81,7 +83,7 @@ async def _refuse(scope: Scope, send: Send, status: int, sentence: str) -> None:
 
 
 def _names_no_text(content_type: bytes) -> bool:
-    """Whether the charset is a codec that Python knows and that does not decode to text, such as hex."""
+    """Whether the charset is a Python codec that does not decode to text, such as hex."""
     found = _CHARSET.search(content_type)
     try:
         return found is not None and not codecs.lookup(found[1].decode("latin-1"))._is_text_encoding

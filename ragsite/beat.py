@@ -1,4 +1,4 @@
-"""The scheduler's process, `python -m ragsite.beat`, and the schedule that it keeps, on a disk that may be full.
+"""The scheduler's process, `python -m ragsite.beat`. It keeps working if the disk is full.
 
 Celery's own command loads every app of the site to send the names of a few tasks. This one loads the settings.
 """
@@ -24,7 +24,7 @@ _NOT_WRITTEN: tuple[type[Exception], ...] = (*dbm.error, OSError)
 
 
 class _InMemory(dict[str, Any]):
-    """In place of the schedule's file: what is due after a restart is then reckoned from the restart."""
+    """A schedule in memory, used if its file cannot be written: after a restart, intervals count from the restart."""
 
     def sync(self) -> None:
         pass
@@ -34,7 +34,7 @@ class _InMemory(dict[str, Any]):
 
 
 class Scheduler(PersistentScheduler):
-    """Celery's own, which goes on without its file when that cannot be written."""
+    """Celery's scheduler, which continues without its file if that cannot be written."""
 
     schedule_filename: str
     _seen_at = 0.0

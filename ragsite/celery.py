@@ -26,7 +26,7 @@ def _go_before_the_database(**_: Any) -> None:
 
 @setup_logging.connect
 def _log_as_the_site_does(loglevel: int | str, **_: Any) -> None:
-    """In place of Celery's own lines, which have no id of a request."""
+    """Replaces Celery's log format, which has no request id."""
     from django.conf import settings
 
     logging.config.dictConfig(settings.LOGGING)

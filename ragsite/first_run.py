@@ -1,5 +1,6 @@
-"""What is there before the site first runs: tables, the model, an administrator, and the demo: documents that a first
-visitor can ask, and questions to measure the answers by."""
+"""Prepares the first run: tables, the model, an administrator, and demonstration documents with questions to measure
+answers.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ COLLECTIONS = {
 
 
 def prepare() -> tuple[str, str] | None:
-    """Do all that comes before the first process; returns the administrator's name and password when there was none."""
+    """Do all that comes before the first process; returns the administrator's name and password if it created one."""
     output = OutputWrapper(sys.stdout)
     output.write("Preparing the database …")
     call_command("check")
@@ -68,9 +69,9 @@ def _first_admin() -> tuple[str, str] | None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents, once: an admin who deletes them later does not get them back. None when done before.
+    """Read the demo documents once: if an admin deletes them later, they do not come back. None if it was done before.
 
-    ``marker`` is a file made when all have been read, so that an interrupted first run goes on where it was.
+    ``marker`` is a file created after all have been read, so that an interrupted first run continues.
     """
     if marker.exists() or not folder.is_dir():
         return None
@@ -87,7 +88,7 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Make a set of the questions about the collection, and of those in its language that nothing answers."""
+    """Make a set of the collection's questions, and of questions in its language that no document answers."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

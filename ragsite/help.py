@@ -56,7 +56,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
-    """Raises: Http404 for a chapter that there is none of."""
+    """One chapter. Raises: Http404 if it does not exist."""
     shown = chapters().get(slug)
     if shown is None:
         raise Http404

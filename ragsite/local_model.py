@@ -27,7 +27,7 @@ LOADING_SECONDS = 90.0
 
 
 def trouble() -> str:
-    """A sentence on why the model cannot be served; empty if it can, as far as is known before it is loaded."""
+    """Why the model cannot be served, in a sentence; empty if nothing is known against it before it is loaded."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:

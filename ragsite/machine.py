@@ -1,5 +1,6 @@
-"""What this machine, or the container, gives: processors, memory, ports, room that is kept for the database; and
-what the kernel ends with what. No Django."""
+"""The resources of this machine or container: processors, memory, ports, disk space reserved for the database; and the
+order in which the kernel ends processes. No Django.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
 def available_cores(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int:
-    """At least 1: the processors that this process may run on, or what its control groups (a container's) let it have
-    of them, whichever is less.
+    """The processors that this process may use, by its affinity or its control groups (a container's), whichever is
+    less; at least 1.
     """
     # Not on macOS.
     affinity = getattr(os, "sched_getaffinity", None)
@@ -58,7 +59,7 @@ def _control_groups(root: Path, own: Path) -> Iterator[Path]:
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
-    """The machine's memory, or what a container may take of it, whichever is less."""
+    """The memory of the machine, or of the container, whichever is less."""
     total: int = psutil.virtual_memory().total
     with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
         total = min(total, int((root / "memory.max").read_text()))
@@ -66,7 +67,7 @@ def available_memory_mib(root: Path = _CGROUPS) -> int:
 
 
 def port_trouble(host: str, port: int) -> str:
-    """Why no server can listen there, in the system's words; empty if one can."""
+    """Why no server can listen on the port, in the system's words; empty if one can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -89,17 +90,18 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 
 
 def go_before_others(score: int) -> None:
-    """Have the kernel end this process, and those it starts, before those of a lower score. Does nothing but on Linux.
+    """Have the kernel end this process and its children before processes with a lower score. Only on Linux.
 
-    A higher score that was set from outside stays: lowering one is for root.
+    A higher score set from outside is kept: only root may lower it.
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
 def end_with(parent: int, name: str) -> None:
-    """Have the kernel kill this process when its ``parent`` is killed, so that no stray one keeps the port or a task,
-    and show it under a name of its own: a fork has its parent's command line. Does nothing but on Linux."""
+    """Have the kernel kill this process when its ``parent`` is killed, so that it does not keep the port or a task, and
+    give it its own name: a fork has its parent's command line. Only on Linux.
+    """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
@@ -112,11 +114,11 @@ def end_with(parent: int, name: str) -> None:
 def keep_ballast(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Give up the file that keeps room for the database when the disk is full; make it again when there is more room
-    than the site's reserve. To be called again and again.
+    """Delete the file that reserves space for the database if the disk is full; create it again once more space is free
+    than the site's reserve. Call it repeatedly.
 
-    Without any room PostgreSQL stops at its next checkpoint, and then nothing can be read either. What it writes while
-    the site refuses to save anything is little: the ballast lasts for days.
+    Without any space PostgreSQL stops at its next checkpoint, and then nothing can be read either. While the site
+    refuses to save anything, PostgreSQL writes little: the reserve lasts for days.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

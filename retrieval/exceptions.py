@@ -1,4 +1,4 @@
-"""What can go wrong in retrieval, by who gets to read the message.
+"""Errors of retrieval; each says who may read its message.
 
 ``str(error)`` is one clear sentence with a next step, in words for that reader.
 """
@@ -33,11 +33,13 @@ class NodeLost(RetrieverFailed):
 
 
 class RerankFailed(RetrievalError):
-    """The reranker failed or was late; the fused order stands. For the operator: log, metric and trace name it."""
+    """The reranker failed or was late; the fused order is kept. For the operator: log, metric and trace name it."""
 
 
 class ModelFailed(RetrievalError):
-    """A language model gave nothing usable in time; rules do its work. For the operator: log, metric and trace tell."""
+    """A language model returned nothing usable in time; rules are used instead. For the operator, in log, metric and
+    trace.
+    """
 
 
 class ImproperModel(RetrievalError):
@@ -45,7 +47,7 @@ class ImproperModel(RetrievalError):
 
 
 class RerankLate(RerankFailed):
-    """The reranker would not be done in time."""
+    """The reranker would exceed its time limit."""
 
 
 class EmbeddingFailed(RetrievalError):

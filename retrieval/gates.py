@@ -26,7 +26,7 @@ Publishable = SearchProfileVersion | Draft
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a version should not be put in force, in a sentence for an admin; ``address`` is where to read more."""
+    """Why a version should not be published, in a sentence for an admin; ``address`` is a page with details."""
 
     reason: str
     address: str = ""
@@ -39,7 +39,7 @@ class Objection:
 
 
 class PublicationRefused(RetrievalError):
-    """A gate objects, and nobody has given a reason to publish all the same. For the admin who publishes."""
+    """A gate objects, and no reason to publish anyway was given. For the admin who publishes."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -48,7 +48,9 @@ class PublicationRefused(RetrievalError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What is against publishing a version or a draft, and which collections change by drafts alone."""
+    """A check before publication: ``objections_to`` a version or a draft, and which collections it ``guards``, so that
+    they change only in drafts.
+    """
 
     objections_to: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]
@@ -58,20 +60,20 @@ _gates: list[Gate] = []
 
 
 def register_gate(gate: Gate) -> None:
-    """Have ``gate`` asked before each publication; once, however often it is registered."""
+    """Have ``gate`` checked before each publication; registering it again changes nothing."""
     if gate not in _gates:
         _gates.append(gate)
 
 
 def documents_are_guarded(collection: Collection) -> bool:
-    """Whether a gate has the collection's documents change by drafts alone."""
+    """Whether a gate requires that the collection's documents are changed only in drafts."""
     return any(gate.guards(collection) for gate in _gates)
 
 
 def objections_to(subject: Publishable) -> tuple[Objection, ...]:
-    """What the gates have against publishing it, in the order of their registration; empty without gates.
+    """The gates' objections to publishing it, in the order of their registration; empty without gates.
 
-    A gate that fails objects: what could not be checked is not let through.
+    A gate that fails counts as an objection.
     """
     objections: list[Objection] = []
     for gate in _gates:

@@ -263,7 +263,7 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """What a method that is asked for by name is searched with: its own weights, no reranker, and no boosts."""
+        """The settings of a search by a named method: its own weights, no reranker, and no boosts."""
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 

@@ -348,7 +348,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that a retriever listed, and why it stands where it stands.
+    """A chunk that a retriever listed, and why it has its rank.
 
     ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts and the reranker's contribution; of the
     reranker's alone, where the reranker decides alone. ``retrievers`` has each of them. ``rank`` is None until the

@@ -38,7 +38,7 @@ EXCERPT_CHARACTERS = 160
 
 
 def score_text(score: Score) -> SafeString:
-    """The score with two decimals, marked when it is low; the word for an error when there is none."""
+    """The score with two decimals, marked if it is low; the word "error" if there is no score."""
     if score.score is None:
         return badge("failed", _t("error"))
     text = fixed(score.score, 2)

@@ -177,7 +177,7 @@ def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
 def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
 
-    Both are of one kind; by default its first metric.
+    Both runs are of the same kind. The default ``metric`` is that kind's first one.
     """
     before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
     after = {result.question_id: result for result in results_of(run).exclude(question=None)}

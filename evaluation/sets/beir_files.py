@@ -82,7 +82,7 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
 
 
 def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Where each line stands that is not blank, and the line."""
+    """Each line that is not blank, with its place for messages."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,7 +93,7 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each JSON object stands, and the object."""
+    """Each JSON object of the file, with its place for messages."""
     for where, line in lines:
         try:
             row = json.loads(line)
@@ -105,7 +105,7 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Where each JSON object stands, its "_id", which no other one has, and the object."""
+    """Each JSON object of the file, with its place for messages and its "_id", which is unique."""
     seen: set[str] = set()
     for where, row in objects_of(lines):
         identifier = row.get("_id")

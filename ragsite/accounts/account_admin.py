@@ -1,4 +1,4 @@
-"""Invitations, and what an administrator needs of allauth's tables."""
+"""Invitations, and admin pages for allauth's tables."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Rows that an administrator looks at and may delete, without the secrets in them."""
+    """Rows that an administrator can view, without their secrets, and delete."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -103,7 +103,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Deleting one lets a person in who lost a phone."""
+    """Second factors. Deleting one lets a person who lost a phone sign in again."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]

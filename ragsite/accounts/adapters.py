@@ -1,4 +1,4 @@
-"""What the site decides where allauth asks: who may make an account, and whom a provider signs in."""
+"""The site's rules for allauth: who may make an account, and whom a provider signs in."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """The account that this person had before, where OIDC_JOIN_BY_EMAIL allows to join the two."""
+        """The person's earlier account with this address, if OIDC_JOIN_BY_EMAIL allows to join the two."""
         email = claims_of(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -152,7 +152,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """Asks those to confirm their address who typed it themselves; one that an administrator gave counts as it is."""
+    """Asks people to confirm an address that they typed themselves; one given by an administrator counts
+    as confirmed.
+    """
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -180,6 +182,6 @@ def claims_of(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """The page does not say why, because the reason may tell of other accounts; the log does."""
+    """The page does not give the reason, because it may reveal other accounts; the log does."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

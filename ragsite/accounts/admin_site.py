@@ -94,7 +94,7 @@ class AccountsAdminSite(AdminSite):
         return TemplateResponse(request, "admin/why.html", context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Two groups: what is done every day, and the rest. Of one app, its own models."""
+        """Two groups, daily work and the rest; for a single app, its own models."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
@@ -128,7 +128,7 @@ _SUBJECTS = ("document", "collection", "answer")
 
 
 def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
-    """What is asked about. Raises: Http404 for what the user may not curate or see."""
+    """The object whose visibility is explained. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
     try:
@@ -146,8 +146,9 @@ def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Ans
 
 
 def _waiting(user: Any) -> Iterator[tuple[str, str]]:
-    """What waits for the user: a sentence and its address each, what failed first, then what was not answered, then
-    what is due."""
+    """The user's open tasks, each a sentence and an address: failures first, then unanswered questions, then due
+    reviews.
+    """
     today = timezone.localdate()
     if user.has_perm("retrieval.view_document"):
         documents = Document.objects.readable_by(user).filter(collection__in=Collection.objects.curated_by(user))

@@ -29,8 +29,8 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """``email`` is empty unless the provider answers for it. ``groups_left_out`` says that the provider knows groups
-    that it did not send, as Entra does when there are many.
+    """``email`` is empty unless the provider has verified it. ``groups_left_out`` is true if the provider has groups
+    that it did not send, as Entra does if there are many.
     """
 
     email: str
@@ -63,7 +63,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, Any]:
-    """SAML attributes, each of which is a list, in the form of claims. They never say that an address is verified."""
+    """SAML attributes, each of which is a list, in the form of claims. They never mark an address as verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
@@ -95,7 +95,7 @@ def _names(value: Any) -> frozenset[str]:
 
 
 def local_administrators() -> QuerySet[Any]:
-    """Superusers who can sign in with a password, whatever becomes of the provider."""
+    """Superusers who can sign in with a password, even if the provider fails."""
     users = get_user_model()._default_manager
     unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
@@ -107,8 +107,8 @@ def is_last_local_administrator(user: Any) -> bool:
 
 
 def is_forgotten(user: Any) -> bool:
-    """Whether the provider alone opens the account, and has not done so for OIDC_KEY_DAYS: nobody tells the site when
-    a person is removed there.
+    """Whether the account is opened only by the provider, which has not done so for OIDC_KEY_DAYS: the site is not told
+    when the provider removes a person.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False

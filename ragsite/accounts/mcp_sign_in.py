@@ -1,7 +1,7 @@
 """Programs at /mcp that people let in by signing in (OAuth 2.1), in place of a key that they copy.
 
-allauth's provider registers the programs, asks the person, and issues the tokens; here is what they may do. A token has
-the person's own rights, narrowed to the scopes, at /mcp alone.
+allauth's provider registers the programs, asks the person, and issues the tokens; this module limits their rights. A
+token has the person's own rights, narrowed to the scopes, at /mcp alone.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class TokenOrKey(McpAuthentication):
 
 
 class SignedInMcpView(McpView):
-    """As McpView; nobody unknown is answered, so that programs offer to sign in."""
+    """As McpView, but anonymous requests are refused, so that programs offer to sign in."""
 
     authentication_classes = [TokenOrKey]
     permission_classes = [IsAuthenticated]

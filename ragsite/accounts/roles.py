@@ -1,4 +1,4 @@
-"""Roles of staff, as groups that are there from the start. Administrators may change and delete them."""
+"""Roles of staff, as groups that the site creates. Administrators may change and delete them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """The groups that are missing, with their permissions; one that is there stays as it is.
+    """Create the missing groups with their permissions; existing groups are not changed.
 
-    Not before all apps have their tables: a group would be left with a part of its permissions.
+    Runs only after all apps have their tables: before, a group would lack some of its permissions.
     """
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return

@@ -65,7 +65,9 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What would go, counted: questions and quotations are not for everybody who may delete an account."""
+        """The numbers of objects to be deleted, without their texts: not everybody who may delete an account may read
+        its questions.
+        """
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

@@ -68,7 +68,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A page where there was an error, when the provider does not answer or answers nonsense."""
+    """A sign-in page with an error, if the provider does not answer or sends an invalid response."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -86,7 +86,7 @@ sso_callback = _with_provider(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Remember the invitation and leave its address, which must not stand in logs of further requests."""
+    """Remember the invitation and redirect, so that its address does not appear in the log lines of later requests."""
     found = invitations.find(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)

@@ -1,1 +1,1 @@
-"""What holds for every request: middleware, the size of bodies, refusals."""
+"""Code that runs for every request: middleware, limits of bodies, refusals."""

@@ -64,8 +64,9 @@ def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[]
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Answers a page or the admin that met a full disk, files or a part of the database that cannot be reached, or a
-    limit on signing in. API views do so themselves."""
+    """Turns errors of pages and the admin into responses: a full disk, files or a part of the database that cannot be
+    reached, and a limit on signing in. API views do so themselves.
+    """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

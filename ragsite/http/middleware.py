@@ -36,7 +36,7 @@ class BodyTooLong(Exception):
 
 
 def limit_for(headers: Iterable[Header]) -> int:
-    """How many bytes a body may have: more when it may hold files."""
+    """The largest body in bytes; larger for requests that may contain files."""
     content_type = _value(headers, b"content-type").lstrip().lower()
     if content_type.startswith(b"multipart/form-data"):
         return int(settings.REQUEST_MAX_BYTES)
@@ -67,7 +67,7 @@ def limit_body(headers: Iterable[Header], receive: Receive) -> Receive:
 
 
 def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
-    """``scope`` with the length of ``body`` among its headers, when it came in chunks and therefore named none."""
+    """``scope`` with the length of ``body`` in its headers, if it came in chunks and therefore had none."""
     if not _value(scope["headers"], b"transfer-encoding"):
         return scope
     length = body.seek(0, SEEK_END)
@@ -110,8 +110,9 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compressed(path: Path) -> Path:
-    """The gzip copy of a static file, made when a file of this size and age is first seen. The path of no file where
-    a copy would not be smaller."""
+    """The path of the gzip copy of a static file, made when a file of this size and age is first requested. It does not
+    exist if a copy would not be smaller.
+    """
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"

@@ -1,4 +1,4 @@
-"""/llms.txt: what a language model finds here (llmstxt.org)."""
+"""/llms.txt: an index of the site for language models (llmstxt.org)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENTS_LISTED = 100
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """The same whoever asks: what visitors without an account may read."""
+    """The index of what visitors without an account may read; the same for every caller."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))

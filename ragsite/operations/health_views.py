@@ -1,8 +1,7 @@
-"""Is the process alive, can the site answer, and what do its counters say.
+"""Health endpoints: is the process alive, can the site answer, and its counters.
 
-`/readyz` is 200 as long as questions can be answered; what does not work as it should, but does not keep them from
-being answered, is named under `degraded`. It answers within two seconds, whatever hangs. Its sentences are for anybody;
-the log has the errors themselves.
+`/readyz` is 200 as long as questions can be answered; other faults are listed under `degraded`. It answers within two
+seconds, even if a server hangs. Its sentences are public; the log has the errors themselves.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ QUEUE_AGE = latest_gauge(
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """This process answers. Asks nothing of the database, so that its loss does not get the process killed."""
+    """This process answers. It does not query the database, whose failure must not get the process killed."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when questions can be answered, 503 otherwise."""
+    """200 if questions can be answered, else 503."""
     findings = collect_findings(readiness.GROUPS)
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
@@ -74,7 +73,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What the web processes of this machine have counted together, for Prometheus."""
+    """The counters of all web processes of this machine, for Prometheus."""
     # The user is looked at last: that asks the database, which may be down.
     if not (
         settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
@@ -93,7 +92,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _count_rows() -> Finding:
-    """Brings up to date what is counted in the database; when that does not answer, the other counters still tell."""
+    """Update the gauges that are counted in the database; if it does not answer, the other metrics are
+    still returned.
+    """
     for status, number in readiness.documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in last_counts().items():
@@ -114,14 +115,14 @@ _FIGURES = CheckGroup({"figures": ask_in_database(_count_rows)})
 
 
 def _judgements() -> dict[tuple[str, str], int]:
-    """How many there are for every pair of judge and status, also where there are none."""
+    """The number of judgements for every pair of judge and status, zero included."""
     rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
     counted = {(judge, status): number for judge, status, number in rows}
     return {pair: counted.get(pair, 0) for pair in product(Judgement.Judge.values, Judgement.Status.values)}
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether the request comes from this machine itself; what a proxy on this machine passes on does not."""
+    """Whether the request comes from this machine itself, and not through a proxy on it."""
     if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
         return False
     try:

@@ -44,7 +44,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """What is known so far. A log line must not query the database."""
+        """The fields known so far. A log line must not query the database."""
         user, key = _caller(self.request)
         known = {"request_id": self.request_id, "task": self.task, "user": user, "key": key}
         return {name: value for name, value in known.items() if value}
@@ -180,7 +180,7 @@ _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asct
 
 
 class RefusalFilter(logging.Filter):
-    """Takes the traceback off records of responses below 500: Django logs one with each 403."""
+    """Removes the traceback from records of responses below 500: Django logs one with each 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", 500) < 500:
@@ -189,7 +189,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """A line an event, which ends with the id of its request; a traceback follows on lines of its own."""
+    """One line an event, ending with the id of its request; a traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = current().request_id

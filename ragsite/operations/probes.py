@@ -98,7 +98,9 @@ class CheckGroup:
         self._done.set()
 
     def begin(self) -> Callable[[float], dict[str, Finding]]:
-        """Start a round unless one is running. What is returned waits for it until a time of the monotonic clock."""
+        """Start a round unless one is running. The function returned waits for it until a time of the
+        monotonic clock.
+        """
         with self._lock:
             if self._done.is_set():
                 self._findings, self._done = {}, threading.Event()

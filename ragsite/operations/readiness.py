@@ -1,4 +1,4 @@
-"""What `/readyz` looks at, with the queues and the schedule. The sentences are for anybody; the log has the errors."""
+"""The checks of `/readyz`, with the queues and the schedule. The sentences are public; the log has the errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LATE_AFTER = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """``oldest_seconds`` is how long the one waits that could have been begun first; 0 when nothing waits."""
+    """``oldest_seconds`` is how long the first job that could have begun has waited; 0 if none waits."""
 
     name: str
     length: int
@@ -62,7 +62,7 @@ class Queue:
 
 
 def queues() -> list[Queue]:
-    """What could be begun now: documents to read, judgements to make, answers to write."""
+    """The jobs that could begin now: documents to read, judgements to make, answers to write."""
     now = timezone.now()
     # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
     documents = Document.objects.filter(Q(attempts=0) | Q(retry_at__lte=now), status=Document.Status.PENDING)
@@ -125,7 +125,7 @@ def pgvector() -> Finding:
 
 
 def nodes() -> Finding:
-    """Whether all of a distributed database answers: a search asks every node that holds shards."""
+    """Whether all nodes of a distributed database answer: a search queries every node that has shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -139,7 +139,7 @@ _VECTORS_ALONE = threading.Event()
 
 
 def _searches_vectors_alone() -> bool:
-    """Whether nothing answers without the embedder."""
+    """Whether no search works without the embedder."""
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     (_VECTORS_ALONE.set if is_alone else _VECTORS_ALONE.clear)()
     return is_alone
@@ -165,7 +165,7 @@ def embedder() -> Finding:
 
 
 def search_profile() -> Finding:
-    """Which search profile is in force, and whether the switch leaves anything of it but vectors."""
+    """The published search profile, and whether the switch leaves only its vector search."""
     profile = active_profile()
     if profile.error:
         return Finding(
@@ -194,7 +194,7 @@ def broker() -> Finding:
 
 
 def worker() -> Finding:
-    """Whether somebody reads new documents, and gets on with it; told from their rows, so that no worker is asked."""
+    """Whether a worker reads new documents and makes progress; seen from their rows, so that no worker is called."""
     counts = documents_by_status()
     documents = Document.objects.order_by()
     stale = documents.filter(
@@ -212,7 +212,9 @@ def worker() -> Finding:
 
 
 def drafts() -> Finding:
-    """Whether drafts are copied and cleared away: a step that fails is tried again for ever, here at least twice."""
+    """Whether drafts are copied and cleared: a failing step is tried again for ever, and reported after
+    two attempts.
+    """
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -224,7 +226,7 @@ def documents_by_status() -> dict[str, int]:
 
 
 def queue() -> Finding:
-    """Whether work waits longer than it should, although somebody may be busy with it."""
+    """Whether work waits longer than it should."""
     late = [each for each in queues() if each.is_late]
     if late:
         lengths = "; ".join(
@@ -235,7 +237,7 @@ def queue() -> Finding:
 
 
 def disk_space() -> Finding:
-    """Whether there is room to write; without it what is stored can still be read."""
+    """Whether there is room to write; without it, stored content can still be read."""
     short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()
@@ -262,7 +264,7 @@ def files() -> Finding:
 
 
 def scheduler() -> Finding:
-    """Whether the schedule is looked at; nothing is known of a scheduler that never wrote to this data directory."""
+    """Whether the schedule is being kept; a scheduler that never wrote to this data directory is not reported."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
@@ -273,7 +275,7 @@ def scheduler() -> Finding:
 
 
 def breakers() -> Finding:
-    """Which servers this process leaves alone, because they failed repeatedly."""
+    """The servers that this process leaves alone because they failed repeatedly."""
     failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
     if failing:
         return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")

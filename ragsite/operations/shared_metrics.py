@@ -1,6 +1,6 @@
-"""Counters that several processes of one site add to, in files that outlive the process that is killed.
+"""Counters shared by several processes of one site, in files that survive a killed process.
 
-The files lie where memory is a file system, if anywhere: a disk that is full would end whoever counts.
+The files are in a memory file system if there is one: on a full disk, writing a counter would end the process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _lock: IO[bytes]
 
 
 def share(beside: Path) -> None:
-    """Count from zero, in this process and in its forks, in files of a folder in memory or else in ``beside``. What
-    killed processes have left there is removed.
+    """Count from zero, in this process and its forks, in files of a folder in memory or else in ``beside``. Files left
+    by killed processes are removed.
     """
     global _folder, _lock
     parent = MEMORY or beside
@@ -49,18 +49,18 @@ def share(beside: Path) -> None:
 
 
 def remove() -> None:
-    """Remove the files, when no process counts any more."""
+    """Remove the files, once no process counts any more."""
     if _folder is not None:
         shutil.rmtree(_folder, ignore_errors=True)
 
 
 def forget_states_of(pid: int) -> None:
-    """What the process said of itself, as against what it has counted, holds no more: it has ended."""
+    """Drop the gauges of a process that has ended; its counters stay."""
     mark_process_dead(pid, str(_folder))  # type: ignore[no-untyped-call]
 
 
 def registry() -> CollectorRegistry:
-    """The metrics of all processes together; of this one where there are no others."""
+    """The metrics of all processes together; of this process alone if there are no others."""
     if _folder is None:
         return REGISTRY
     together = CollectorRegistry()

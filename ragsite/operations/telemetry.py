@@ -17,8 +17,9 @@ from retrieval.infrastructure import tracing
 
 
 class OpenTelemetrySpans:
-    """`retrieval.infrastructure.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends what has not
-    been sent."""
+    """`retrieval.infrastructure.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends the remaining
+    spans.
+    """
 
     def __init__(self) -> None:
         from opentelemetry import context, trace

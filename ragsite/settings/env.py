@@ -96,7 +96,7 @@ def https_url(name: str) -> str:
 
 
 def mail_server(name: str) -> tuple[str, int, str, str]:
-    """Host, port, user and password of ``smtp://user:password@host:587``; an empty host where nothing is set."""
+    """Host, port, user and password of ``smtp://user:password@host:587``; the host is empty if nothing is set."""
     parts = urlsplit(text(name))
     try:
         host, port = parts.hostname or "", parts.port or 587

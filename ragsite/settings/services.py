@@ -1,4 +1,4 @@
-"""PostgreSQL and caches, Celery with what is done by the clock, logs and OpenTelemetry."""
+"""PostgreSQL and caches, Celery with its schedule, logs and OpenTelemetry."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Raises: TurnPostponed."""
+        """Take the turn. Raises: TurnPostponed if others come first."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
@@ -324,7 +324,7 @@ def submit_upload(
 
 
 def name_for_people(document: Document) -> str:
-    """What tells the document from others in a sentence."""
+    """A name that identifies the document in a sentence."""
     return f'"{document}" ({document.source})' if document.title else document.source
 
 

@@ -31,9 +31,9 @@ QUERIES_KEPT = 256
 
 
 def encode_query(text: str) -> Vectors:
-    """The question's unit vector by the configured embedder, from memory when it was asked a short while ago.
+    """The question's unit vector by the configured embedder, from memory if it was encoded a short while ago.
 
-    One that is being encoded, for this search or for another, is waited for. Raises: EmbeddingFailed.
+    If another thread is encoding it, this waits for the result. Raises: EmbeddingFailed.
     """
     embedder = conf.embedder()
     key = (embedder.name, text)
@@ -46,9 +46,9 @@ def encode_query(text: str) -> Vectors:
 
 
 def encode_ahead(text: str) -> None:
-    """Begin to encode what is about to be searched, while its words are looked up.
+    """Begin to encode the search text while its words are looked up.
 
-    Only by an embedder of this process: a server would be asked, and paid, for a question that may be reworded yet.
+    Only by an embedder in this process: a server would be paid for a question that may still be reworded.
     """
     embedder = conf.embedder()
     key = (embedder.name, text)
@@ -123,7 +123,7 @@ def searched_embedder() -> Embedder:
 
 
 def searches_former(embedder: str) -> bool:
-    """Whether this process goes on with the vectors of an embedder that is not in service any more."""
+    """Whether this process still uses the vectors of an embedder that is no longer active."""
     return _served.get(embedder, False)
 
 

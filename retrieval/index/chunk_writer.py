@@ -1,6 +1,6 @@
-"""Writes the passages of a document: text, vectors, term weights and counts appear and vanish in one transaction.
+"""Writes the passages of a document: text, vectors, term weights and counts change in one transaction.
 
-With :mod:`retrieval.documents.drafts.copying` this is the only module that writes chunks.
+Apart from :mod:`retrieval.documents.drafts.copying`, only this module writes chunks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def weighting() -> str:
-    """All that shapes a stored term weight, as one string: what was stored with another is out of date."""
+    """Everything that shapes a stored term weight, as one string; weights stored with another string are
+    out of date.
+    """
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
@@ -115,7 +117,7 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 def analysed_fields(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]]
 ) -> dict[str, Any]:
-    """The parameters of ``VECTORS`` and of the weights, of (ordinal, headings, questions, content) rows."""
+    """The SQL parameters of ``VECTORS`` and of the weights for rows of (ordinal, headings, questions, content)."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": document.collection.text_search_configuration,
@@ -278,9 +280,9 @@ def remove_chunks(document: Document) -> None:
 
 
 def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
-    """Make ``questions``, written by hand, those that the passage is found by, in one transaction.
+    """Replace the passage's questions by ``questions``, written by hand, in one transaction.
 
-    Raises: Chunk.DoesNotExist when its document has been read again meanwhile, and holds it no more.
+    Raises: Chunk.DoesNotExist if its document was read again meanwhile and no longer contains it.
     """
     with transaction.atomic():
         document = (

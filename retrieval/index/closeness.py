@@ -47,7 +47,8 @@ Report = Callable[[str, int, int], None]
 class Calibration:
     """Typical cosines of one embedder: of a question with a passage about something else (``unrelated``) and with one
     that answers it (``answering``), and of two texts about different things (``unrelated_texts``). ``across_languages``
-    says that the first two tell as much of a question and a passage in different languages."""
+    is true if the first two also apply to a question and a passage in different languages.
+    """
 
     unrelated: float
     answering: float
@@ -55,11 +56,11 @@ class Calibration:
     across_languages: bool = False
 
     def closeness(self, cosine: float) -> float:
-        """How near a passage comes to a question: 0 as far as any other, 1 as near as one that answers; not bounded."""
+        """How close a passage is to a question: 0 like any passage, 1 like one that answers; not bounded."""
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
     def likeness(self, cosine: float) -> float:
-        """How alike two texts are: 0 as any two are, 1 for the same text; may be below 0."""
+        """How similar two texts are: 0 like any two, 1 for the same text; may be below 0."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
     def cosine_of_likeness(self, likeness: float) -> float:
@@ -100,7 +101,7 @@ def uncalibrated_embedder() -> str:
 
 
 def missing_calibration(embedder: str) -> str:
-    """What to tell an administrator."""
+    """The sentence that tells an administrator that the embedder has no calibration."""
     return (
         f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question and support a "
         "sentence is judged by words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."

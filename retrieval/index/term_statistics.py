@@ -130,8 +130,9 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
 
 
 def tokens_of(text: str, configurations: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Each word of the text as it was typed, in each configuration (configuration, word, lexemes), in order; no lexemes
-    for a stop word."""
+    """The words of the text in order, for each configuration: (configuration, word, lexemes). A stop word has no
+    lexemes.
+    """
     found = {name: known for name in configurations if (known := _tokens.get((name, text))) is not None}
     unknown = [name for name in configurations if name not in found]
     if unknown:

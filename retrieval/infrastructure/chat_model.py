@@ -90,7 +90,7 @@ def new_mark(texts: Iterable[str]) -> str:
 
 
 def mark_sentences(text: str, mark: str) -> str:
-    """The text with the mark and a space in front of every sentence and every line that holds something."""
+    """The text with the mark and a space before every sentence and every line that is not blank."""
     begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0

@@ -58,7 +58,7 @@ def seconds_left(at_most: float) -> float:
 
 
 def submit(executor: Executor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-    """``executor.submit`` for work of this question."""
+    """``executor.submit`` that passes the context of this question, with its deadline, to the worker thread."""
     return executor.submit(copy_context().run, partial(function, *args, **kwargs))
 
 

@@ -117,7 +117,9 @@ LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
 def without_request(said: str, body: Any) -> str:
-    """``said``, or LEFT_OUT when it repeats words of ``body``, the JSON that was sent: a document's, a question's."""
+    """``said``, the server's message; LEFT_OUT if it repeats words of ``body``, the JSON sent, which contains users'
+    texts.
+    """
     sent = " ".join(_words(" ".join(_texts(body))))
     words = _words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))

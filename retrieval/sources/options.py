@@ -110,7 +110,7 @@ def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) 
 
 
 def all_options(source: Source) -> dict[str, Any]:
-    """Secrets included. Raises: SourceRefused when they cannot be decrypted."""
+    """The options, with decrypted secrets. Raises: SourceRefused if they cannot be decrypted."""
     return {**source.options, **_secrets(source)}
 
 

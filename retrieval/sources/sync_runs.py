@@ -103,7 +103,7 @@ class RunRefused(RetrievalError):
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """A run that a worker does. Raises: RunRefused while another one is under way."""
+    """Queue a run for a worker. Raises: RunRefused while another one is under way."""
     try:
         with transaction.atomic():
             run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
@@ -150,7 +150,7 @@ def plan_next(source: Source) -> None:
 
 
 def pause(source: Source) -> None:
-    """Stop the run that is under way, and begin no other. What it has done stays."""
+    """Stop the current run, and begin no other until resumed. Changes already made stay."""
     with transaction.atomic():
         source.is_paused = True
         source.save(update_fields=["is_paused"])

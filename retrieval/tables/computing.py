@@ -52,8 +52,9 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """The rows that meet the conditions; None when that is not clear. Rows that are shown without a claim
-    are those that meet them clearly."""
+    """The rows that meet the conditions; None if that is not certain. Rows shown without a stated value are those that
+    certainly meet them.
+    """
     columns = {column for column in (reading.answer, reading.order) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):

@@ -240,7 +240,7 @@ class ReadTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
-    """The tables that the extractor kept, or else the pipe tables of the text, typed."""
+    """The tables with typed values: those that the extractor stored, or else the pipe tables in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
         _type_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))

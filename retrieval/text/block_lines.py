@@ -81,7 +81,7 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """The mark of a note, whose text is indented below it or stands up to another mark."""
+    """The mark that opens a note. The note's text is indented below it, or ends at another mark."""
     return _ADMONITION.match(body) is not None
 
 

@@ -146,7 +146,7 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
-    """The text with line ends inside paragraphs turned into spaces, of the same length, so that every offset holds.
+    """The text with line ends inside paragraphs turned into spaces; it has the same length, so that offsets stay valid.
 
     A line end is inside a paragraph when its line is about as long as the document's lines get, and the next line is
     neither empty nor the beginning of a heading or list entry.

@@ -73,8 +73,9 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """The words of a paragraph or cell: runs of white space as one space, line ends where it has them; a footnote
-    stands in brackets."""
+    """The words of a paragraph or cell: white space becomes one space, line breaks are kept, footnotes
+    are in brackets.
+    """
     return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
 
 

@@ -146,7 +146,9 @@ def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
 
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
-    """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
+    """The extracted text from the sandbox's values. Raises: ValueError, TypeError, KeyError or AttributeError if
+    :func:`read` cannot have returned them.
+    """
     sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
     if min([ends[0], *sizes]) < 0 or len(sizes) > limits.max_members:

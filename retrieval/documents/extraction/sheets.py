@@ -149,7 +149,7 @@ def _fill_merged(sheet: Sheet) -> Rows:
 
 
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    """Stretches of cells that an empty row or an empty column parts from the others."""
+    """The ranges of cells that empty rows or empty columns separate."""
     for band in _runs(numbers):
         columns = _runs(sorted({at for number in band for at in rows[number]}))
         if len(columns) == 1:

@@ -91,7 +91,7 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
 
 
 def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
-    """How many rows name the columns: more than one where a name stands over several columns, but not over all."""
+    """How many rows name the columns: more than one if a name spans several columns, but not all."""
     count = 0
     while count < min(_MOST_HEADER_ROWS, len(rows) - 1):
         row = rows[count]

@@ -1,6 +1,6 @@
-"""A sandbox for bytes: what reads untrusted files runs in processes of its own, with limits. PURE.
+"""A sandbox for untrusted files: they are read in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file; :func:`state` says how the sandbox of this process is doing.
+:func:`run` runs one function on one file; :func:`state` is the state of this process's sandbox.
 """
 
 from retrieval.documents.sandbox.client import Source, StillWanted, require_guards, run, state

@@ -1,8 +1,8 @@
-"""What a process gives up before it touches bytes that it does not trust.
+"""Gives up a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files hold on every system with POSIX limits, that of memory on Linux. The
-filter of system calls (no network, no other programs, no writing, no signals) needs Linux with seccomp on x86_64 or
-aarch64; that no file but code and fonts can be read needs Linux with Landlock.
+Limits of processor time, file size and open files work on every system with POSIX limits, the limit of memory on Linux.
+The filter of system calls (no network, no other programs, no writing, no signals) needs Linux with seccomp on x86_64 or
+aarch64; the restriction to reading code and fonts needs Linux with Landlock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """Nobody waits for the job any more."""
+    """The job's result is no longer wanted."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -203,9 +203,9 @@ class JobLimits:
 
 
 def confine(limits: JobLimits, parent: int) -> list[str]:
-    """Gives up everything the job does not need; those of :data:`GUARDS` that are in force.
+    """Give up everything that the job does not need; returns those of :data:`GUARDS` that are in force.
 
-    Raises: OSError when a limit cannot be set.
+    Raises: OSError if a limit cannot be set.
     """
     guards = []
     with contextlib.suppress(OSError):
@@ -241,9 +241,9 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """The guards that do not come into force on this machine: tried once, in a process that confines itself.
+    """The guards that this machine lacks, tried once in a process that confines itself, and logged.
 
-    All of them where that process fails. They are logged.
+    All guards if that process fails.
     """
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:

@@ -46,7 +46,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Raises: SandboxUnavailable."""
+        """Send the message with the descriptors. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)

@@ -16,7 +16,7 @@ EXPORTS = ("model.onnx", "onnx/model.onnx")
 
 
 def read_json(path: Path) -> Any:
-    """What the file holds; an empty dictionary when there is none. Raises: ValueError, OSError."""
+    """The content of the file; an empty dictionary if there is none. Raises: ValueError, OSError."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """As :func:`read_json`, of a file that holds one JSON object. Raises: ValueError, OSError."""
+    """The content of a file with one JSON object; empty if there is none. Raises: ValueError, OSError."""
     read = read_json(path)
     if not isinstance(read, dict):
         raise ValueError(f"the file {path} does not hold a JSON object")
