@@ -45,7 +45,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     body.
     """
     if scope["type"] == "lifespan":
-        await _live(receive, send)
+        await _run_lifespan(receive, send)
     elif any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
         await _refuse(scope, send, 400, "The charset in the Content-Type is not one of text.")
     else:
@@ -56,7 +56,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
             await _refuse(scope, send, 413, str(error))
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _run_lifespan(receive: Receive, send: Send) -> None:
     """The process's lifespan: telemetry begins at start; at shutdown, other processes take over its answers."""
     # Models cannot be imported before Django is set up.
     from chat.streaming.writing import leave_to_others

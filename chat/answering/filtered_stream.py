@@ -168,22 +168,22 @@ class LinkStream:
         shown: list[str] = []
         done = 0
         while (trigger := _TRIGGER.search(text, done)) and (at := trigger.start()) < end:
-            shown.append(self._moved(text[done:at]))
-            replacement, done = self._judged(text, at, text[max(0, at - _BEHIND) : at])
-            self._moved(text[at:done])
+            shown.append(self._pass_on(text[done:at]))
+            replacement, done = self._replace_at(text, at, text[max(0, at - _BEHIND) : at])
+            self._pass_on(text[at:done])
             shown.append(replacement)
         end = max(done, end)
-        shown.append(self._moved(text[done:end]))
+        shown.append(self._pass_on(text[done:end]))
         self._held = text[end:]
         return "".join(shown)
 
-    def _moved(self, text: str) -> str:
+    def _pass_on(self, text: str) -> str:
         """The text, unchanged, after noting whether the line so far consists of signs only."""
         line = text.rpartition("\n")
         self._only_signs = (self._only_signs or bool(line[1])) and not line[2].strip(_SIGNS)
         return text
 
-    def _judged(self, text: str, at: int, before: str) -> tuple[str, int]:
+    def _replace_at(self, text: str, at: int, before: str) -> tuple[str, int]:
         """The text to show for the character at ``at``, and the offset at which the text continues."""
         match text[at]:
             case "&":

@@ -133,7 +133,7 @@ class Answer(Leased):
 
 
 @receiver(pre_delete, sender=Answer)
-def _hold(instance: Answer, **_options: Any) -> None:
+def _block_writer(instance: Answer, **_options: Any) -> None:
     """Keep the answer's writer from storing an event between the deletion of its events and its own.
 
     The writer locks the answer first. This is a signal, so that it runs however the answer is deleted: alone, with its

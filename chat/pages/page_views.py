@@ -191,14 +191,14 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
     best: dict[int, str] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])
     for document_id, written, path in asking.values_list("document_id", "canonical_questions", "heading_path"):
-        for question in _questions(path, written):
-            if _telling(question) > _telling(best.get(document_id, "")):
+        for question in _standalone_questions(path, written):
+            if _specificity(question) > _specificity(best.get(document_id, "")):
                 best[document_id] = question
-    questions = sorted(best.values(), key=_telling, reverse=True)
+    questions = sorted(best.values(), key=_specificity, reverse=True)
     return [Suggestion(question, collection.slug, collection.name) for question in questions]
 
 
-def _questions(path: list[str], written: list[str]) -> list[str]:
+def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """The questions that a passage answers and that can be understood alone: its heading, without its number, if it is
     a question, then the questions written for it.
     """
@@ -214,7 +214,7 @@ def _can_stand_alone(question: str) -> bool:
     return is_legible and len(set(stems(question))) > 1
 
 
-def _telling(question: str) -> tuple[int, int]:
+def _specificity(question: str) -> tuple[int, int]:
     """A score of how specific a question is: longer ones name more of their subject, up to two lines."""
     return (min(len(question), 70), -len(question))
 
@@ -246,7 +246,9 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
-        for question in _questions([heading for heading in path[-1:] if heading not in cited_headings], written)[:1]:
+        for question in _standalone_questions(
+            [heading for heading in path[-1:] if heading not in cited_headings], written
+        )[:1]:
             found.setdefault(normalize(question), question)
     return tuple(question for key, question in found.items() if key not in asked)[:MOST_FOLLOW_UPS]
 

@@ -131,7 +131,7 @@ class _Reader:
         collections, documents = behind_earlier(answer)
         self._behind |= collections
         self._documents |= documents
-        payload = _searched(answer)
+        payload = _load_searched(answer)
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
@@ -156,7 +156,7 @@ class _Reader:
         return allowed or (not fresh and self._allows(places, fresh=True))
 
 
-def _searched(answer: Answer) -> dict[str, Any] | None:
+def _load_searched(answer: Answer) -> dict[str, Any] | None:
     """The search result of an answer that is being written, here or in another process."""
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []

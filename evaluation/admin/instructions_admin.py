@@ -141,7 +141,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         version = self._version(request, pk)
         collection = version.collection
         active = collection.instructions.filter(is_active=True).first()
-        suggested = {f"question_{at}": text for at, text in enumerate(_questions(request.user, collection), 1)}
+        suggested = {f"question_{at}": text for at, text in enumerate(_suggest_questions(request.user, collection), 1)}
         form = PreviewForm(request.POST or None, initial=suggested)
         rows: list[tuple[str, list[_Shown | None]]] = []
         if chat_conf.language_models() and form.is_valid():
@@ -164,7 +164,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
 
 
-def _questions(user: Any, collection: Collection) -> list[str]:
+def _suggest_questions(user: Any, collection: Collection) -> list[str]:
     """Of the collection's evaluation sets, else those that were asked and not answered."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])

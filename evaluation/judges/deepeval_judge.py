@@ -139,17 +139,17 @@ def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]
     if metric == "faithfulness":
         if not measured.truths:
             raise UnusableJudgement("The judge found no facts in the passages.")
-        return _pair("claim", measured.claims, verdicts)
+        return _pair_with_verdicts("claim", measured.claims, verdicts)
     if metric == "answer_relevancy":
-        return _pair("statement", measured.statements, verdicts)
+        return _pair_with_verdicts("statement", measured.statements, verdicts)
     if metric == "contextual_precision":
-        return _pair("marker", [source.marker for source in case.sources], verdicts)
+        return _pair_with_verdicts("marker", [source.marker for source in case.sources], verdicts)
     if not verdicts:
         raise UnusableJudgement("The judge said nothing about the expected answer.")
     return [_verdict(verdict) for verdict in verdicts]
 
 
-def _pair(name: str, judged: Sequence[Any], verdicts: Sequence[Any]) -> list[Mapping[str, Any]]:
+def _pair_with_verdicts(name: str, judged: Sequence[Any], verdicts: Sequence[Any]) -> list[Mapping[str, Any]]:
     if not judged:
         raise UnusableJudgement(f"The judge named no {name}s, so there is nothing to score.")
     _same_number(f"{name}s", len(judged), "verdicts", len(verdicts))

@@ -73,7 +73,7 @@ def reranked(
 
     try:
         seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
-        judging = deadline.Stage(threads, partial(_judge, queries, head, name, seconds))
+        judging = deadline.Stage(threads, partial(_score_with_reranker, queries, head, name, seconds))
         judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
@@ -93,7 +93,9 @@ def reranked(
     return fused, failed
 
 
-def _judge(queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str, seconds: float) -> dict[int, float]:
+def _score_with_reranker(
+    queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str, seconds: float
+) -> dict[int, float]:
     ends_at = time.monotonic() + seconds
     try:
         judged = [
@@ -277,7 +279,7 @@ def _search(
     codes = find_codes(searched) if reformulation is not None else frozenset()
     named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
     given = find_given(searched, terms) if reformulation is not None else frozenset()
-    ordered, rerank_trace = _order(answered, plan, named_codes, given, watch)
+    ordered, rerank_trace = _rank_candidates(answered, plan, named_codes, given, watch)
     candidates = _cut(ordered, plan, known, terms)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -382,7 +384,7 @@ def _answered(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
-def _order(
+def _rank_candidates(
     searches: Sequence[_Search],
     plan: SearchPlan,
     codes: Mapping[int, AbstractSet[str]],

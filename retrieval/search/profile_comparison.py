@@ -106,11 +106,11 @@ def compare(
 
     A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first.
     """
-    first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
+    first, second = (_search_with(question, filters, profile, top_k, history) for profile in profiles)
     return ProfileComparison((_beside(first, second), _beside(second, first)))
 
 
-def _searched(
+def _search_with(
     question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
 ) -> ProfileResult:
     try:

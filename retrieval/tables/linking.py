@@ -122,7 +122,7 @@ class _Linker:
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
         # "Name the teams" asks for no names.
-        columns = frozenset() if norms == ("name",) and first == 0 else self._columns(norms)
+        columns = frozenset() if norms == ("name",) and first == 0 else self._columns_named(norms)
         if columns:
             yield self._span(Kind.COLUMN, first, end, columns=columns)
         if held := self._held(span):
@@ -141,7 +141,7 @@ class _Linker:
     def _span(self, kind: Kind, first: int, end: int, **means: Any) -> QuestionSpan:
         return QuestionSpan(kind, self.tokens[first].start, self.tokens[end - 1].end, **means)
 
-    def _columns(self, norms: Sequence[str]) -> frozenset[int]:
+    def _columns_named(self, norms: Sequence[str]) -> frozenset[int]:
         if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
             return frozenset()
         if norms[0] in JOINING or norms[-1] in JOINING:

@@ -29,7 +29,7 @@ def read_rows(question: str, table: KnownTable) -> TableReading | None:
     if not conditions and order is None:
         return None
     taken = {condition.column for condition in conditions} | {order, table.subject}
-    meant = dict.fromkeys(column for run in _runs(words) for column in _columns(run, table, _MOST_MEANT))
+    meant = dict.fromkeys(column for run in _runs(words) for column in _columns_meant(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
@@ -50,7 +50,7 @@ def _runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
         run = (*run, *each) if each else ()
 
 
-def _columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
+def _columns_meant(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
     """The columns whose names hold most of the words, where there are no more than so many."""
     held = {at: sum(_names(word, table, at) for word in set(run)) for at in range(len(table.columns))}
     best = max(held.values(), default=0)
@@ -62,7 +62,7 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
     """The column that is named behind the span, by its whole name or else by some of its words."""
     if at + 1 == len(spans) or not words[at + 1]:
         return []
-    return list(spans[at + 1].columns) or _columns(next(_runs(words[at + 1 :])), table, 1)
+    return list(spans[at + 1].columns) or _columns_meant(next(_runs(words[at + 1 :])), table, 1)
 
 
 def _names(word: str, table: KnownTable, column: int) -> bool:

@@ -131,7 +131,7 @@ def extract_pdf(
     read, scans, outline, declared = _read(data, filename, limits)
     for number, page in recognised.items():
         if 1 <= number <= len(read):
-            page.lines = _order(page)
+            page.lines = _lines_in_order(page)
             read[number - 1] = page
     drop_furniture(read)
     join_tables(read)
@@ -177,7 +177,7 @@ def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[Pr
             if is_picture(page, printed):
                 scans.append(number + 1)
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
-            printed.lines = _order(printed)
+            printed.lines = _lines_in_order(printed)
             page.close()
             total += sum(len(line.text) for line in printed.lines)
             pages.append(printed)
@@ -188,7 +188,7 @@ def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[Pr
         document.close()
 
 
-def _order(page: PrintedPage) -> list[PrintedLine]:
+def _lines_in_order(page: PrintedPage) -> list[PrintedLine]:
     lines = order_lines(page.lines, page.height)
     for line in lines:
         line.boxes = []
