@@ -37,7 +37,7 @@ def server() -> Iterator[S3Remote]:
 def bucket(server: S3Remote) -> Iterator[S3Remote]:
     options = {
         "bucket_name": "shelf",
-        "endpoint_url": server.url,
+        "endpoint_url": server.options["endpoint"],
         "region_name": "us-east-1",
         "access_key": server.options["access_key"],
         "secret_key": server.options["secret_key"],
