@@ -5,6 +5,7 @@ from __future__ import annotations
 from chat.answering.citations import find_markers
 from chat.conversations import rights
 from chat.models import Answer
+from retrieval.models import Document
 from retrieval.types import Turn
 
 # A follow-up refers to what was just said; older turns would cost a model's attention and name the wrong things.
@@ -32,8 +33,12 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
 
 
 def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
-    """The messages that a model got in that turn, if the same documents are searched."""
-    return tuple(turn.dialogue) if turn.collection_id == answer.collection_id else ()
+    """The messages that a model got in that turn, if the same collection is searched and no document was deleted."""
+    if not turn.dialogue or turn.collection_id != answer.collection_id:
+        return ()
+    documents = set(turn.source_documents)
+    are_there = Document.objects.filter(pk__in=documents).count() == len(documents)
+    return tuple(turn.dialogue) if are_there else ()
 
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:

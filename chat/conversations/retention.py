@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
-from chat.models import Conversation, DeletedDocument, StreamedEvent
+from chat.models import Answer, Conversation, DeletedDocument, StreamedEvent
 from retrieval.documents.deletion import documents_deleted
 from retrieval.models import Document
 
@@ -57,7 +57,8 @@ def _note_deleted_documents(documents: Sequence[Document], **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Remove the passages of deleted documents from the traces of answers, and the stored streams of those answers.
+    """Remove the passages of deleted documents from the traces of answers and from what a model was told, and the
+    stored streams of those answers.
 
     Such an answer is not reused for another question. Returns how many answers were changed. The text and quotations of
     an answer stay: they are part of its asker's conversation.
@@ -74,6 +75,9 @@ def forget_deleted_documents() -> int:
         with connection.cursor() as cursor:
             cursor.execute(_FORGET, parameters)
             answers = [row[0] for row in cursor.fetchall()]
+        # What a model was told of a document may be in later answers of the conversation, too.
+        told = Answer.objects.filter(source_documents__overlap=parameters["documents"]).exclude(dialogue=[])
+        told.update(dialogue=[])
         StreamedEvent.objects.filter(answer__in=answers, answer__completed_at__isnull=False).delete()
         DeletedDocument.objects.filter(pk__in=[row.pk for row in deleted]).delete()
     return len(answers)

@@ -18,6 +18,8 @@ from prometheus_client import REGISTRY
 from chat.answering import evidence
 from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
+from chat.conversations.history import turns_before
+from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, streams, writing
@@ -329,6 +331,19 @@ async def test_a_question_about_the_same_passage_continues_what_the_model_was_to
     await Answer.objects.filter(conversation=first.conversation_id).aupdate(source_collections=[0])
     await ask(again, conversation_id=first.conversation_id, anew=True)
     assert [message["role"] for message in model.requests[2]["messages"]] == ["system", "user"]
+
+
+async def test_what_a_model_was_told_of_a_deleted_document_is_told_no_more_and_forgotten(
+    library: Collection, model: ModelServer
+) -> None:
+    first, _ = await ask()
+    second, _ = await ask("And how heavy is the wet-rotor pump MX-9920-W?", conversation_id=first.conversation_id)
+    assert await sync_to_async(lambda: [len(turn.dialogue) for turn in turns_before(second)])() == [3]
+    document = await Document.objects.aget(collection=library)
+    await document.adelete()
+    assert await sync_to_async(lambda: [turn.dialogue for turn in turns_before(second)])() == [()]
+    await sync_to_async(forget_deleted_documents)()
+    assert not await Answer.objects.exclude(dialogue=[]).aexists()
 
 
 async def test_the_conversation_is_told_as_a_quotation(library: Collection, model: ModelServer) -> None:
