@@ -18,7 +18,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard soak fuzz-api audit sbom clean
+.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,7 +71,7 @@ bench-ranking: $(VENV)/.site
 	$(BIN)/python manage.py evaluate_retrieval $(BENCH_SETS) --limit $(BENCH_LIMIT) --write docs/quality.md
 
 bench-answers: $(VENV)/.site
-	$(BIN)/python manage.py evaluate_answers $(ANSWER_SETS) --questions demo/questions.json $(addprefix --off-topic ,$(OFF_TOPIC_SETS)) --limit $(BENCH_LIMIT) --write docs/quality.md
+	$(BIN)/python manage.py evaluate_answers $(ANSWER_SETS) $(addprefix --off-topic ,$(OFF_TOPIC_SETS)) --limit $(BENCH_LIMIT) --write docs/quality.md
 	@test -z "$(GRADED_SETS)" || $(BIN)/python manage.py grade_answers $(GRADED_SETS) --write docs/quality.md
 
 bench-stages: $(VENV)/.site
@@ -80,9 +80,6 @@ bench-stages: $(VENV)/.site
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --quoted --write docs/performance.md
-
-bench-dashboard: $(VENV)/.site
-	$(BIN)/python manage.py benchmark_dashboard --write docs/performance.md
 
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md

@@ -19,16 +19,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, the others to the right; an empty line stands below."""
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    lines = []
-    for name, *cells in (header, *rows):
-        padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        lines.append("  ".join([name.ljust(widths[0]), *padded]).rstrip())
-    return "\n".join(lines) + "\n\n"
-
-
 def replace_section(page: Path, name: str, text: str) -> None:
     """Put ``text`` between the page's marks ``<!-- NAME -->`` and ``<!-- /NAME -->``; all else stays as it is.
 

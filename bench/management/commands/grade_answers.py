@@ -13,7 +13,7 @@ from django.test.utils import override_settings
 from bench.answers.askers import OwnCodeAsker, SiteAsker
 from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, table, text_table
+from bench.reporting import Report, table
 from chat.conf import generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, rounded
@@ -66,10 +66,6 @@ class Command(MeasuringCommand, PreparedCommand):
                 stack.enter_context(override_settings(OPENAI_MODEL=""))
             asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
             return run_graded(asked, asker, tell)
-
-    def as_text(self, run: GradedRun) -> str:
-        points = text_table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
-        return points + text_table(["share of the questions", ""], _figures(run)).rstrip()
 
     def as_markdown(self, run: GradedRun) -> str:
         points = table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))

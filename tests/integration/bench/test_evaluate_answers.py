@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from bench.answers import runs
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders.onnx import OnnxMiniLM
-from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,7 +32,7 @@ QUERIES = {
 FOREIGN = ["Which chemist isolated pure oxygen first?", "Recipe for a sourdough starter with rye flour"]
 
 
-def write_set(folder: Path, unanswerable: tuple[str, ...] = ()) -> Path:
+def write_set(folder: Path, unanswerable: Sequence[str] = ()) -> Path:
     folder.mkdir(parents=True)
     write_lines(
         folder / "corpus.jsonl", [{"_id": pk, "title": title, "text": text} for pk, (title, text) in CORPUS.items()]
@@ -59,22 +59,6 @@ def write_foreign(folder: Path) -> Path:
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def write_questions(folder: Path) -> Path:
-    (folder / "staff").mkdir(parents=True)
-    (folder / "staff" / "parking.md").write_text("# Parking\n\nThe car park closes at eight in the evening.\n")
-    known = {
-        "question": "When does the car park close?",
-        "answer": "at eight in the evening",
-        "collection": "staff",
-        "document": "staff/parking.md",
-        "language": "en",
-    }
-    unanswerable = [{"question": FOREIGN[0], "kind": "off_topic"}, {"question": "Who built the car park?"}]
-    path = folder / "questions.json"
-    path.write_text(json.dumps({"questions": [known], "unanswerable": unanswerable}))
-    return path
 
 
 def evaluate(*arguments: object, **options: Any) -> str:
@@ -107,38 +91,21 @@ def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
     assert one["latency_ms"]["refusal"]["p50"] > 0
 
 
-def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -> None:
-    path = write_questions(tmp_path / "demo")
-    Collection.objects.create(slug="staff", name="Somebody's own")
-    (one,) = evaluate_json("--questions", path, "--off-topic", write_foreign(tmp_path / "foreign"))
-    assert one["name"] == "demo"
-    assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 3}
-    assert one["citation_recall"]["mean"] == 1.0
-    collection = Collection.objects.get(slug="demo-questions-staff")
-    assert collection.visibility == "staff"
-    assert not Document.objects.filter(collection__slug="staff").exists()
-    before = list(Document.objects.values_list("pk", "updated_at"))
-    evaluate_json("--questions", path)
-    assert list(Document.objects.values_list("pk", "updated_at")) == before
-
-
 def test_the_table_is_put_into_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- answers -->\nold\n<!-- /answers -->\nafter\n")
-    evaluate(write_set(tmp_path / "staff"), "--questions", write_questions(tmp_path / "demo"), "--write", page)
+    evaluate(write_set(tmp_path / "staff"), write_set(tmp_path / "others", FOREIGN[:1]), "--write", page)
     lines = page.read_text().splitlines()
     assert (lines[0], lines[1], lines[-2], lines[-1]) == ("before", "<!-- answers -->", "<!-- /answers -->", "after")
-    assert lines[2] == "|  | staff | demo |"
-    assert "| answerable questions | 3 | 1 |" in lines
+    assert lines[2] == "|  | staff | others |"
+    assert "| answerable questions | 3 | 3 |" in lines
     assert any(line.startswith("| refusal recall, adversarial | - |") for line in lines)
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "Name a folder"),
         (("nowhere",), "nowhere/corpus.jsonl cannot be read"),
-        (("--questions", "nowhere.json"), "No such file or directory: 'nowhere.json'"),
         (("nowhere", "--limit", "0"), "not a whole number above 0"),
     ],
 )
@@ -162,7 +129,7 @@ def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_collection_that_changes_meanwhile_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_set(tmp_path / "staff")
-    versions = iter([{1: 1}, {1: 2}])  # as an import that ends meanwhile would leave it
-    monkeypatch.setattr(runs, "_versions", lambda _collections: next(versions))
+    versions = iter([1, 2])  # as an import that ends meanwhile would leave it
+    monkeypatch.setattr(runs, "corpus_version", lambda _collection: next(versions))
     with pytest.raises(CommandError, match="changed while they were asked"):
         evaluate(folder)

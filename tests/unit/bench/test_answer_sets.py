@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.answers.sets import QuestionKind, off_topic, read_beir_questions, read_question_file, spread
+from bench.answers.sets import QuestionKind, off_topic, read_beir_questions, spread
 from bench.beir import read_test_set
 from evaluation.exceptions import UnreadableTestSet
 
@@ -37,22 +37,6 @@ def test_what_is_wrong_with_a_set_is_told(
 ) -> None:
     with pytest.raises(UnreadableTestSet, match=complaint):
         read_beir_questions(write_set(tmp_path / "set", queries, unanswerable))
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("{", "questions.json, cannot be used: Expecting"),
-        ("[]", "questions.json, cannot be used: list indices"),
-        ('{"questions": []}', 'holds no "questions"'),
-        ('{"questions": [{"question": "When?"}]}', "questions.json, has no 'collection'"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, content: str, complaint: str) -> None:
-    path = tmp_path / "questions.json"
-    path.write_text(content)
-    with pytest.raises(UnreadableTestSet, match=complaint):
-        read_question_file(path)
 
 
 def test_off_topic_questions_come_from_all_sets_alike(tmp_path: Path) -> None:
