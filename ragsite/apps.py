@@ -4,11 +4,16 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
+from django.contrib.admin.apps import AdminConfig
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate, post_save
 
 # Any number: what matters is that every process of the site asks for the same lock.
 _INSTALL_LOCK = 7_263_514
+
+
+class AccountsAdminConfig(AdminConfig):
+    default_site = "ragsite.accounts.admin_site.AccountsAdminSite"
 
 
 class RagsiteConfig(AppConfig):

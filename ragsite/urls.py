@@ -9,8 +9,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
 from ragsite import help as help_pages
-from ragsite.accounts import key_views as keys
-from ragsite.accounts import person_views as people
+from ragsite.accounts import views as accounts
 from ragsite.http import text_files
 from ragsite.operations import health_views as health
 
@@ -22,10 +21,10 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     # The administration's own page signs in staff alone.
     path("accounts/", include("ragsite.accounts.urls")),
-    path("account/keys/", keys.keys, name="account_keys"),
-    path("account/keys/<int:key_id>/revoke/", keys.revoke, name="account_key_revoke"),
-    path("account/data/", people.data, name="account_data"),
-    path("account/data/export/", people.export, name="account_export"),
+    path("account/keys/", accounts.keys, name="account_keys"),
+    path("account/keys/<int:key_id>/revoke/", accounts.revoke_key, name="account_key_revoke"),
+    path("account/data/", accounts.data, name="account_data"),
+    path("account/data/export/", accounts.export, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.

@@ -49,12 +49,10 @@ class AccountAdapter(DefaultAccountAdapter):
         invitation = getattr(form, "invitation", None)
         if invitation is None:
             return super().save_user(request, user, form, commit)
-        try:
-            with transaction.atomic():
-                user = super().save_user(request, user, form, commit)
-                invitations.accept(invitation, user)
-        except invitations.InvitationSpent:
-            raise ImmediateHttpResponse(redirect("account_signup")) from None
+        with transaction.atomic():
+            user = super().save_user(request, user, form, commit)
+            if not invitations.accept(invitation, user):
+                raise ImmediateHttpResponse(redirect("account_signup"))
         # The link was sent to this address or handed to its owner: nothing is left to confirm.
         self.stash_verified_email(request, invitation.email)
         return user

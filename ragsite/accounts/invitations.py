@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from typing import Any
 
 from django.conf import settings
@@ -11,29 +9,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from ragsite.accounts.keys import digest_of
 from ragsite.models.account import Invitation
 
 SESSION_KEY = "invitation"
 
 
-class InvitationSpent(Exception):
-    """The invitation was used, withdrawn or expired meanwhile."""
-
-
-def new_token() -> tuple[str, str]:
-    """A token for a link, and the hash of it that is stored."""
-    token = secrets.token_urlsafe(32)
-    return token, hash_token(token)
-
-
-def hash_token(token: str) -> str:
-    # Random and long, so that no salt and no slow hash is needed.
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 def find(token: str) -> Invitation | None:
     """The open invitation that a link belongs to."""
-    return _open().filter(token_hash=hash_token(token)).first()
+    return _open().filter(token_hash=digest_of(token)).first()
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:
@@ -42,11 +26,12 @@ def pending(request: HttpRequest | None) -> Invitation | None:
     return _open().filter(pk=pk).first() if pk is not None else None
 
 
-def accept(invitation: Invitation, user: Any) -> None:
-    """Mark the invitation as used and give its groups. Raises: InvitationSpent."""
+def accept(invitation: Invitation, user: Any) -> bool:
+    """Mark the invitation as used and give its groups. False if it was used, withdrawn or expired meanwhile."""
     if not _open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
-        raise InvitationSpent
+        return False
     user.groups.add(*invitation.groups.all())
+    return True
 
 
 def _open() -> QuerySet[Invitation]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,15 +29,8 @@ PUBLIC_CHARACTERS = 8
 SECRET_CHARACTERS = 43
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedKey:
-    """A new key and its secret, which is shown only once."""
-
-    key: ApiKey
-    secret: str
-
-
 def digest_of(secret: str) -> str:
+    """What is stored of a secret. It is random and long, so that no salt and no slow hash is needed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -51,8 +43,8 @@ def issue_key(
     collections: Iterable[Collection] | None = None,
     expires_at: datetime | None = None,
     rate: str = "",
-) -> IssuedKey:
-    """A new key of ``user``. With ``collections`` it is limited to those of them that the user may read."""
+) -> ApiKey:
+    """A new key of ``user`` with its ``secret``. With ``collections`` it is limited to those that the user may read."""
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -67,7 +59,8 @@ def issue_key(
     )
     if collections is not None:
         key.collections.set(collections)
-    return IssuedKey(key, secret)
+    key.secret = secret
+    return key
 
 
 # The time of the last use is written when the stored one is older than this.

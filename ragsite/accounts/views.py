@@ -1,25 +1,43 @@
+"""The pages of an account: signing in, its keys, and its data."""
+
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
 from allauth.account import views
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect import views as openid_connect
+from django import forms
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from requests import RequestException
 
 from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
+from ragsite.accounts.keys import issue_key
+from ragsite.accounts.people import LastAdministrator, erase_person, person_file
 from ragsite.accounts.sign_in import has_second_factor, may_use_password
+from ragsite.models import ApiKey
+from ragsite.models.api_key import SCOPE_LABELS
+from retrieval.key_limits import Scope
+from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)
+
+MOST_USABLE_KEYS = 50
 
 
 class SignInView(views.LoginView):
@@ -94,3 +112,117 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "account/already_signed_in.html", status=409)
     request.session[invitations.SESSION_KEY] = found.pk
     return redirect("account_signup")
+
+
+# Keys ----------------------------------------------------------------------------------------------------------------
+
+
+class KeyForm(forms.Form):
+    """A new key of one's own."""
+
+    name = forms.CharField(label=_("Name"), max_length=100, help_text=_("What you will use it for, and where."))
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"),
+        choices=list(SCOPE_LABELS.items()),
+        widget=forms.CheckboxSelectMultiple,
+        initial=[Scope.SEARCH.value, Scope.ASK.value],
+        help_text=_("Never more than your account itself may do."),
+    )
+    collections = forms.ModelMultipleChoiceField(
+        label=_("Only these collections"),
+        queryset=Collection.objects.none(),
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text=_("None chosen: all collections that you may read."),
+    )
+    days = forms.TypedChoiceField(
+        label=_("Expires"),
+        choices=[(30, _("in 30 days")), (90, _("in 90 days")), (365, _("in a year")), (0, _("never"))],
+        coerce=int,
+        initial=90,
+    )
+
+    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+        readable = Collection.objects.readable_by(user).in_service()
+        self.fields["collections"].queryset = readable  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        if ApiKey.objects.usable().filter(user=self._user).count() >= MOST_USABLE_KEYS:
+            raise forms.ValidationError(_("You have too many keys: revoke one that you no longer use."))
+        return super().clean() or {}
+
+
+@never_cache
+@login_required
+@sensitive_variables("issued")
+@require_http_methods(["GET", "POST"])
+def keys(request: HttpRequest) -> HttpResponse:
+    """A person's own keys, and the form that makes one."""
+    assert request.user.is_authenticated
+    form = KeyForm(request.POST or None, user=request.user)
+    issued = None
+    if request.method == "POST" and form.is_valid():
+        wanted = form.cleaned_data
+        issued = issue_key(
+            request.user,
+            wanted["name"],
+            [Scope(scope) for scope in wanted["scopes"]],
+            collections=list(wanted["collections"]) or None,
+            expires_at=timezone.now() + timedelta(days=wanted["days"]) if wanted["days"] else None,
+        )
+        form = KeyForm(user=request.user)
+    own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")
+    # The key is in this response and nowhere else: after a redirect it could not be shown.
+    return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
+
+
+@login_required
+@require_POST
+def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
+    get_object_or_404(ApiKey, pk=key_id, user=request.user).revoke()
+    return redirect("account_keys")
+
+
+# A person's data -----------------------------------------------------------------------------------------------------
+
+
+class EraseForm(forms.Form):
+    """The account's name must be typed, to prevent erasing by mistake."""
+
+    name = forms.CharField(label=_("Your account's name, to confirm"))
+
+    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name != self._user.get_username():
+            raise forms.ValidationError(_("This is not the name of your account."))
+        return name
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def data(request: HttpRequest) -> HttpResponse:
+    """What is kept, and the form that erases it."""
+    form = EraseForm(request.POST or None, user=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            erase_person(get_user_model()._default_manager.get(pk=request.user.pk))
+        except LastAdministrator as error:
+            form.add_error(None, str(error))
+        else:
+            request.session.flush()
+            return render(request, "account/erased.html")
+    return render(request, "account/data.html", {"form": form})
+
+
+@never_cache
+@login_required
+@require_GET
+def export(request: HttpRequest) -> HttpResponse:
+    return person_file(request.user, "my-data.json")

@@ -40,6 +40,9 @@ class ApiKey(models.Model):
     whatever the hash. ``public_id`` is the part of the key that lists and the audit log show.
     """
 
+    # The key itself, of one that was just issued.
+    secret = ""
+
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys", verbose_name=_("account")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
-from ragsite.settings import env, gone  # noqa: F401  (gone refuses what is no setting any more)
+from ragsite.settings import env
 from ragsite.settings.accounts import *
 from ragsite.settings.accounts import HTTPS, MCP_SIGN_IN, SAML_ENTITY_ID
 from ragsite.settings.answers import *
@@ -30,7 +30,7 @@ ASGI_APPLICATION = "ragsite.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
-    "ragsite.accounts.apps.AccountsAdminConfig",
+    "ragsite.apps.AccountsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -48,7 +48,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
-    "ragsite",
+    "ragsite.apps.RagsiteConfig",
     "retrieval",
     "chat",
     "evaluation",
