@@ -20,14 +20,16 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 from drf_spectacular.utils import extend_schema
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 
 from chat.api.base import AskersView
 from chat.api.endpoints import begin_as_asked, finish_answer
-from chat.api.openai import BROKEN, BearerAuthentication
+from chat.api.openai import BROKEN
 from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url
 from retrieval.api.endpoints import search_as_asked
@@ -68,16 +70,16 @@ class Tool:
     result: Mapping[str, Mapping[str, Any]]
 
 
-class McpAuthentication(BearerAuthentication):
-    def authenticate_header(self, request: Request) -> str:
-        metadata = request.build_absolute_uri(reverse("oauth_protected_resource"))
-        return f'Bearer resource_metadata="{metadata}"'
-
-
 @extend_schema(exclude=True)
 class McpView(AskersView):
-    authentication_classes = [McpAuthentication]
     key_scopes = on_every_method(Scope.SEARCH, Scope.ASK)
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
+
+    def get_authenticate_header(self, request: HttpRequest) -> str:
+        metadata = request.build_absolute_uri(reverse("oauth_protected_resource"))
+        return f'Bearer resource_metadata="{metadata}"'
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """A call of a tool is held to the scope and the limit of its tool, and refused as other calls of the API."""

@@ -10,10 +10,9 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import (
     APIException,
     AuthenticationFailed,
@@ -40,51 +39,12 @@ logger = logging.getLogger(__name__)
 ALL = "ragsite"
 """The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names
 who writes, where there is a choice."""
-PLACEHOLDERS = frozenset(
-    [
-        *("-", "anonymous", "dummy", "empty", "none", "not-needed"),
-        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
-    ]
-)
-"""What people and clients write where a key is demanded and none is needed. Any other unknown key is refused: the owner
-of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
 BROKEN = "Something went wrong. Please try again."
 MOST_EMBEDDED = 32
 """Texts in one request: they are embedded while a search of somebody else waits."""
 
 
-# Keys and errors -----------------------------------------------------------------------------------------------------
-
-
-class BearerAuthentication(BaseAuthentication):
-    """The user whose API key is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
-
-    Raises: AuthenticationFailed for a key that is neither, and for another kind of credentials.
-    """
-
-    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        header = get_authorization_header(request).decode("latin-1").strip()
-        scheme, _space, key = header.partition(" ")
-        if not header:
-            return None
-        if scheme.lower() not in ("bearer", "token"):
-            raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
-        if not key.strip() or key.strip().lower() in PLACEHOLDERS:
-            return None
-        keys = import_string(settings.API_KEY_AUTHENTICATION)()
-        credentials: tuple[Any, Any] = keys.authenticate_key(request, key.strip())
-        return credentials
-
-    def authenticate_header(self, request: Request) -> str:
-        return "Bearer"
-
-
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = BearerAuthentication
-    name = "bearerAuth"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer"}
+# Errors --------------------------------------------------------------------------------------------------------------
 
 
 class ModelNotFound(APIException):
@@ -104,7 +64,10 @@ class OpenAIView(AskersView):
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
-    authentication_classes = [BearerAuthentication]
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        # The protocol knows no other credentials.
+        return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
         return respond_to

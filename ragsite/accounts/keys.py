@@ -23,6 +23,14 @@ from retrieval.api.throttling import CountedTogether
 from retrieval.key_limits import KeyLimits, Scope, set_limits
 from retrieval.models import Collection
 
+PLACEHOLDERS = frozenset(
+    [
+        *("", "-", "anonymous", "dummy", "empty", "none", "not-needed"),
+        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
+    ]
+)
+"""What clients of OpenAI's protocol send where they demand a key and none is needed. Any other unknown key is refused:
+the owner of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
 # Of 62 letters and digits: 256 random bits.
@@ -68,11 +76,21 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """The user whose key is sent as `Authorization: Bearer KEY`, or `Token KEY`, with the key's limits upon them."""
+    """The user whose key is sent as `Authorization: Bearer KEY`, or `Token KEY`, with the key's limits upon them.
 
-    def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
+    ``is_only``: other credentials are refused, and a placeholder is no key.
+    """
+
+    def __init__(self, *, is_only: bool = False) -> None:
+        self.is_only = is_only
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         scheme, _space, secret = get_authorization_header(request).decode("latin-1").strip().partition(" ")
         if scheme.lower() not in ("bearer", "token"):
+            if scheme and self.is_only:
+                raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
+            return None
+        if self.is_only and secret.strip().lower() in PLACEHOLDERS:
             return None
         return self.authenticate_key(request, secret.strip())
 

@@ -22,13 +22,14 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from chat.api.mcp import McpAuthentication, McpView
+from chat.api.mcp import McpView
 from ragsite.accounts.claims import is_forgotten
-from ragsite.accounts.keys import PREFIX
+from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record
 from retrieval.key_limits import KeyLimits, Scope, set_limits
 
@@ -98,7 +99,7 @@ def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
     return redirect("account_overview")
 
 
-class TokenOrKey(McpAuthentication):
+class TokenOrKey(KeyAuthentication):
     """The user whose key is sent, or who has let the program in."""
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
@@ -116,5 +117,7 @@ class TokenOrKey(McpAuthentication):
 class SignedInMcpView(McpView):
     """As McpView, but anonymous requests are refused, so that programs offer to sign in."""
 
-    authentication_classes = [TokenOrKey]
     permission_classes = [IsAuthenticated]
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return [TokenOrKey(is_only=True)]

@@ -212,7 +212,7 @@ def data(request: HttpRequest) -> HttpResponse:
     form = EraseForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
         try:
-            erase_person(get_user_model()._default_manager.get(pk=request.user.pk))
+            erase_person(get_user_model()._default_manager.get(username=request.user.get_username()))
         except LastAdministrator as error:
             form.add_error(None, str(error))
         else:

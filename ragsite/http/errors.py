@@ -8,7 +8,6 @@ import logging
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -26,27 +25,29 @@ from retrieval.infrastructure import database, disk
 logger = logging.getLogger(__name__)
 
 
-def problem(path: str, status: int, sentence: str, code: str = "") -> dict[str, Any] | None:
-    """The JSON body of a refusal at ``path``; None where people read pages. ``code`` is for OpenAI's form."""
+def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
+    """The refusal of a request to ``path``: as JSON, or ``page()`` where people read pages."""
     if path.startswith(("/api/", "/mcp")):
-        return {"detail": sentence}
+        return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
-        return openai_error(sentence, kind=kind_of(status), code=code)
-    return None
+        code = "insufficient_storage" if status == HTTPStatus.INSUFFICIENT_STORAGE else ""
+        return JsonResponse(openai_error(sentence, kind=kind_of(status), code=code), status=status)
+    return page()
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     sentence = _("The request was not understood: check its address and its headers.")
-    return _refusal(request, 400, sentence, lambda: defaults.bad_request(request, exception))
+    return refusal(request.path_info, 400, sentence, lambda: defaults.bad_request(request, exception))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _refusal(request, 403, _("You may not do this."), lambda: defaults.permission_denied(request, exception))
+    sentence = _("You may not do this.")
+    return refusal(request.path_info, 403, sentence, lambda: defaults.permission_denied(request, exception))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     sentence = _("There is nothing at this address: /api/docs/ lists what there is.")
-    return _refusal(request, 404, sentence, lambda: defaults.page_not_found(request, exception))
+    return refusal(request.path_info, 404, sentence, lambda: defaults.page_not_found(request, exception))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -54,13 +55,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         # Met outside a view: by a session or an upload that could not be kept, say.
         return disk_full(request)
     sentence = _("Something went wrong. The fault is ours, and it has been noted. Try again in a minute.")
-    return _refusal(request, 500, sentence, lambda: defaults.server_error(request))
-
-
-def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    code = "insufficient_storage" if status == HTTPStatus.INSUFFICIENT_STORAGE else ""
-    body = problem(request.path_info, status, sentence, code)
-    return page() if body is None else JsonResponse(body, status=status)
+    return refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
 
 
 class RefusalMiddleware(MiddlewareMixin):
@@ -93,4 +88,4 @@ def _refuse(request: HttpRequest, status: int, heading: str, sentence: str) -> H
         response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
 
-    return _refusal(request, status, sentence, page)
+    return refusal(request.path_info, status, sentence, page)

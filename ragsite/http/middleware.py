@@ -1,10 +1,14 @@
-"""Middleware for every request: static files on the event loop, what caches may keep, and sizes of request bodies."""
+"""Static files on the event loop, and sizes of request bodies.
+
+Django writes a whole body to a temporary file before any view decides, and takes one without `Content-Length` (sent in
+chunks) for empty.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from os import SEEK_END
 from pathlib import Path
@@ -18,11 +22,6 @@ from django.http import HttpRequest, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 from whitenoise.responders import StaticFile  # type: ignore[import-untyped]
 
-# The size of request bodies, known and limit_body before Django stores them.
-#
-# Django writes a whole body to a temporary file before any view decides, and takes one without `Content-Length` (sent
-# in chunks) for empty.
-
 Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -32,24 +31,16 @@ class BodyTooLong(Exception):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"The request is larger than {limit // 2**20} MiB.")
-        self.limit = limit
 
 
-def limit_for(headers: Iterable[Header]) -> int:
-    """The largest body in bytes; larger for requests that may contain files."""
-    content_type = _value(headers, b"content-type").lstrip().lower()
-    if content_type.startswith(b"multipart/form-data"):
-        return int(settings.REQUEST_MAX_BYTES)
-    return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-
-
-def limit_body(headers: Iterable[Header], receive: Receive) -> Receive:
+def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
     """``receive``, which stops a body that becomes too long.
 
     Raises: BodyTooLong, at once when `Content-Length` says so, otherwise from the returned function.
     """
-    headers = list(headers)
-    limit = limit_for(headers)
+    # Requests with files may be larger.
+    has_files = _value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
+    limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     declared = _value(headers, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise BodyTooLong(limit)

@@ -6,19 +6,16 @@ probes wait for the same round, so a group never has more than one thread and on
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial, wraps
-from typing import Any
+from functools import wraps
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.utils import load_backend
 
 from retrieval.infrastructure.database import statements_within
 
@@ -56,22 +53,18 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is kept for a while."""
+    """A check whose finding is kept for a while. One thread at a time runs it: its group's."""
 
-    check: Callable[[], Finding]
+    check: Check
     finding: Finding | None = None
     until: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.lock = threading.Lock()
-
     def __call__(self) -> Finding:
-        with self.lock:
-            if self.finding is None or time.monotonic() >= self.until:
-                self.finding = self.check()
-                holds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
-                self.until = time.monotonic() + holds
-            return self.finding
+        if self.finding is None or time.monotonic() >= self.until:
+            self.finding = self.check()
+            kept_seconds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
+            self.until = time.monotonic() + kept_seconds
+        return self.finding
 
 
 def ask_in_database(check: Check) -> Check:
@@ -92,24 +85,21 @@ class CheckGroup:
         self.checks = checks
         self._hung = hung
         self._lock = threading.Lock()
-        # Of the last round; the findings grow while it runs.
+        # Of the last round; the findings grow while its thread runs.
         self._findings: dict[str, Finding] = {}
-        self._done = threading.Event()
-        self._done.set()
+        self._thread: threading.Thread | None = None
 
-    def begin(self) -> Callable[[float], dict[str, Finding]]:
-        """Start a round unless one is running. The function returned waits for it until a time of the
-        monotonic clock.
-        """
+    def begin(self) -> tuple[threading.Thread, dict[str, Finding]]:
+        """The thread of the round that is running, or of a new one, and its findings so far."""
         with self._lock:
-            if self._done.is_set():
-                self._findings, self._done = {}, threading.Event()
+            if self._thread is None or not self._thread.is_alive():
+                self._findings = {}
                 # A daemon thread does not keep the process from ending.
-                begun = self._findings, self._done
-                threading.Thread(target=self._run, args=begun, name="readiness", daemon=True).start()
-            return partial(self._wait, self._findings, self._done)
+                self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
+                self._thread.start()
+            return self._thread, self._findings
 
-    def _run(self, findings: dict[str, Finding], done: threading.Event) -> None:
+    def _run(self, findings: dict[str, Finding]) -> None:
         connections["default"] = dedicated_connection()
         try:
             for name, check in self.checks.items():
@@ -123,11 +113,9 @@ class CheckGroup:
                     findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
             connections.close_all()
-            done.set()
 
-    def _wait(self, findings: dict[str, Finding], done: threading.Event, deadline: float) -> dict[str, Finding]:
-        done.wait(max(0.0, deadline - time.monotonic()))
-        found = dict(findings)
+    def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
+        """``found`` and, for each check that is missing in it, that it did not answer."""
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
@@ -140,16 +128,21 @@ class CheckGroup:
 def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
     """What all checks found, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
-    rounds = [group.begin() for group in groups]
-    return {name: finding for wait in rounds for name, finding in wait(deadline).items()}
+    collected: dict[str, Finding] = {}
+    for group, (thread, findings) in [(group, group.begin()) for group in groups]:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        collected |= group.with_silent(dict(findings))
+    return collected
 
 
 def dedicated_connection() -> BaseDatabaseWrapper:
     """A connection outside the pool, with short timeouts."""
-    described: dict[str, Any] = copy.deepcopy(connections.settings["default"])
-    options = described["OPTIONS"]
-    options.pop("pool", None)
-    options |= {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "tcp_user_timeout": 2000, **_KEEPALIVE}
-    described["CONN_MAX_AGE"] = 0
-    made: BaseDatabaseWrapper = load_backend(described["ENGINE"]).DatabaseWrapper(described, "default")
+    made: BaseDatabaseWrapper = connections["default"].copy()
+    made.settings_dict["OPTIONS"].pop("pool", None)
+    made.settings_dict["OPTIONS"] |= {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "tcp_user_timeout": 2000,
+        **_KEEPALIVE,
+    }
+    made.settings_dict["CONN_MAX_AGE"] = 0
     return made

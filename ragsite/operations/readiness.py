@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -134,20 +133,15 @@ def nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# Kept, because an embedder that hangs is told of when the database may not be asked any more.
-_VECTORS_ALONE = threading.Event()
-
-
-def _searches_vectors_alone() -> bool:
-    """Whether no search works without the embedder."""
-    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
-    (_VECTORS_ALONE.set if is_alone else _VECTORS_ALONE.clear)()
-    return is_alone
+# The site's state without the embedder. Kept for when the embedder hangs: the database is not asked then.
+_without_embedder = Health.DEGRADED
 
 
 def embedder() -> Finding:
     """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
-    state = Health.FAILED if _searches_vectors_alone() else Health.DEGRADED
+    global _without_embedder
+    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
         configured = conf.embedder()
         configured.embed_query("ready")
@@ -322,10 +316,7 @@ GROUPS = (
             },
         }
     ),
-    CheckGroup(
-        {"embedder": Remembered(embedder)},
-        hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED,
-    ),
+    CheckGroup({"embedder": Remembered(embedder)}, hung=lambda: _without_embedder),
     CheckGroup({"broker": Remembered(broker)}, hung=lambda: Health.DEGRADED),
     CheckGroup({"files": Remembered(files)}, hung=lambda: Health.DEGRADED),
     CheckGroup(

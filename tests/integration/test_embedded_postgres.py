@@ -15,8 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from ragsite.postgres.cluster import LONGEST_SOCKET_DIR, EmbeddedPostgresError
-from ragsite.postgres.embedded import EmbeddedPostgres
+from ragsite.postgres.embedded import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
 from tests.support import made_once
 from tests.support.site import wait_until
 

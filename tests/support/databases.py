@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, connections
 from psycopg import sql
 
-from ragsite.postgres.cluster import binaries
+from ragsite.postgres.embedded import binaries
 from tests.support import cluster
 from tests.support.kept_connections import close_kept
 

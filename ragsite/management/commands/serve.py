@@ -17,8 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ragsite import local_model, machine
 from ragsite.first_run import prepare
 from ragsite.operations.backups import interrupted_restore
-from ragsite.postgres.cluster import EmbeddedPostgresError
-from ragsite.postgres.embedded import EmbeddedPostgres
+from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.supervision import parse_procfile, supervise
 from ragsite.web import load_model, preload
 

@@ -221,7 +221,7 @@ def test_the_schema_describes_the_protocol(
     schema = api.get("/api/schema/?format=json").json()
     assert {URL, "/v1/embeddings", "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
     assert "/v1/{rest}" not in schema["paths"]
-    assert schema["paths"][URL]["post"]["security"] == [{"bearerAuth": []}, {}]
+    assert schema["paths"][URL]["post"]["security"] == [{"apiKey": []}, {}]
     described = set(schema["components"]["schemas"]["Completion"]["properties"])
     # Nothing was computed.
     assert set(complete(api).json()) == described - {"computed"}
