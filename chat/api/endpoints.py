@@ -9,21 +9,17 @@ from contextlib import aclosing
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings
 from django.db import connection, connections
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import mixins, status, viewsets
-from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import APIException, PermissionDenied, Throttled, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.base import (
-    AskersView,
-    own_answer,
-    session_behind,
-    visitor_behind,
-)
 from chat.api.serializers import (
     AnswerSerializer,
     AskRequestSerializer,
@@ -37,16 +33,69 @@ from chat.api.serializers import (
 )
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
-from chat.conversations.reach import conversations_of_nobody, find_readable, own_conversations
-from chat.exceptions import InvalidQuestion
+from chat.conversations.reach import (
+    answers_of_nobody,
+    conversations_of_nobody,
+    find_readable,
+    own_answers,
+    own_conversations,
+    visitor_of,
+)
+from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, readers, saving, sse, streams
 from chat.streaming.streams import EVENT_ID
 from retrieval.api.callers import caller_of
 from retrieval.api.pagination import Pagination
-from retrieval.api.problems import InsufficientStorage, Unavailable
+from retrieval.api.permissions import MayAsk
+from retrieval.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
 from retrieval.api.schema import EVENT
+from retrieval.key_limits import Scope, on_every_method
+
+
+class AskersView(ApiView):
+    """For whoever may ask; an API key needs the scope `ask`."""
+
+    tag = "Answers"
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
+
+    def for_the_caller(self, error: Exception) -> Exception:
+        if isinstance(error, SiteBusy):
+            return Busy(str(error), error.retry_after_seconds)
+        if isinstance(error, BudgetSpent):
+            return Throttled(error.retry_after_seconds, str(error))
+        return super().for_the_caller(error)
+
+
+def visitor_behind(request: Request) -> str:
+    """The browser's id for an anonymous request; empty for a user, and for a program that keeps no cookies.
+
+    No session is begun for such a program: each of its calls would leave one behind.
+    """
+    if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return ""
+    return visitor_of(request._request)
+
+
+def session_behind(request: Request) -> str:
+    """The key of the session that authenticates the caller; empty for other credentials."""
+    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
+    return request._request.session.session_key or "" if is_by_session else ""
+
+
+def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
+    """An answer that the caller asked for. An answer asked without an account or cookies can be reached by anyone with
+    its id.
+
+    Raises: Http404.
+    """
+    answers = own_answers(request._request)
+    if not request.user.is_authenticated:
+        answers = answers | answers_of_nobody()
+    return get_object_or_404(answers, pk=answer_id)
 
 
 @extend_schema_view(

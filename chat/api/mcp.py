@@ -27,8 +27,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 
-from chat.api.base import AskersView
-from chat.api.endpoints import begin_as_asked, finish_answer
+from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
 from chat.api.openai import BROKEN
 from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url

@@ -25,7 +25,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from chat.api.base import AskersView
+from chat.api.endpoints import AskersView
 from chat.conf import choosable_models
 from retrieval import conf
 from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
