@@ -293,6 +293,5 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def export(self, request: HttpRequest, entries: QuerySet[AuditEntry]) -> HttpResponse:
         lines = "".join(json_lines(entries, with_labels=may_read_labels(request.user)))
         record("audit.exported", entries=lines.count("\n"))
-        response = HttpResponse(lines, content_type="application/x-ndjson")
-        response["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
-        return response
+        attachment = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
+        return HttpResponse(lines, content_type="application/x-ndjson", headers=attachment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext_lazy
 
 from chat.conversations.rights import open_to, why_answer
 from chat.models import Answer, ApprovedAnswer
@@ -55,7 +55,7 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _("The local language model does not run; answers are quoted from the documents."),
             )
-        return super().index(request, {"waiting": list(_waiting(request.user)), **(extra_context or {})})
+        return super().index(request, {"waiting": _waiting(request.user), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if super().has_permission(request) and is_missing(request.user):
@@ -73,15 +73,7 @@ class AccountsAdminSite(AdminSite):
         account: Any = AnonymousUser()
         if name:
             account = get_user_model()._default_manager.filter(Q(username=name) | Q(email__iexact=name)).first()
-        reason = None
-        if account is not None and "account" in request.GET:
-            match subject:
-                case Document():
-                    reason = why_document(account, subject)
-                case Collection():
-                    reason = why_collection(account, subject)
-                case Answer():
-                    reason = why_answer(account, subject)
+        explain: Any = {Document: why_document, Collection: why_collection, Answer: why_answer}[type(subject)]
         context = {
             **self.each_context(request),
             "title": _("Why does this person (not) see this?"),
@@ -89,7 +81,7 @@ class AccountsAdminSite(AdminSite):
             "asked": {kind: request.GET[kind] for kind in _SUBJECTS if kind in request.GET},
             "account": name,
             "is_unknown": account is None,
-            "reason": reason,
+            "reason": explain(account, subject) if account is not None and "account" in request.GET else None,
         }
         return TemplateResponse(request, "admin/why.html", context)
 
@@ -145,48 +137,42 @@ def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Ans
     return found
 
 
-def _waiting(user: Any) -> Iterator[tuple[str, str]]:
+def _waiting(user: Any) -> list[tuple[str, str]]:
     """The user's open tasks, each a sentence and an address: failures first, then unanswered questions, then due
     reviews.
     """
     today = timezone.localdate()
+    curated = Collection.objects.curated_by(user)
+    documents = Document.objects.readable_by(user).filter(collection__in=curated)
+    document_list = reverse("admin:retrieval_document_changelist")
+    tasks: list[tuple[int, Any, str]] = []
     if user.has_perm("retrieval.view_document"):
-        documents = Document.objects.readable_by(user).filter(collection__in=Collection.objects.curated_by(user))
-        address = reverse("admin:retrieval_document_changelist")
-        if number := documents.filter(status=Document.Status.FAILED).count():
-            said = ngettext("%d document could not be read.", "%d documents could not be read.", number)
-            yield said % number, f"{address}?status__exact=failed"
+        said = ngettext_lazy("%d document could not be read.", "%d documents could not be read.")
+        failed = documents.filter(status=Document.Status.FAILED)
+        tasks.append((failed.count(), said, f"{document_list}?status__exact=failed"))
     if user.has_perm("retrieval.view_source"):
+        said = ngettext_lazy("The last run of %d source failed.", "The last runs of %d sources failed.")
         runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
         sources = Source.objects.filter(collection__in=source_collections(user))
-        failed = sources.annotate(last=Subquery(runs.values("status")[:1])).filter(last=SourceRun.Status.FAILED)
-        if number := failed.count():
-            said = ngettext("The last run of %d source failed.", "The last runs of %d sources failed.", number)
-            yield said % number, reverse("admin:retrieval_source_changelist")
+        broken = sources.annotate(last=Subquery(runs.values("status")[:1])).filter(last=SourceRun.Status.FAILED)
+        tasks.append((broken.count(), said, reverse("admin:retrieval_source_changelist")))
     if user.has_perm("chat.view_answer"):
-        _found, number = unanswered(scope(viewer=user))
-        if number:
-            said = ngettext("%d question was not answered well.", "%d questions were not answered well.", number)
-            yield said % number, f"{reverse('admin:evaluation_dashboard_gaps')}?days={DEFAULT_DAYS}"
+        said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
+        address = reverse("admin:evaluation_dashboard_gaps")
+        tasks.append((unanswered(scope(viewer=user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
     if user.has_perm("chat.view_approvedanswer"):
-        approved = ApprovedAnswer.objects.filter(
-            state=ApprovedAnswer.State.APPROVED, collection__in=Collection.objects.curated_by(user)
-        )
+        approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=curated)
         address = reverse("admin:chat_approvedanswer_changelist")
-        if number := approved.exclude(flag="").count():
-            said = ngettext(
-                "%d approved answer has to be looked at.", "%d approved answers have to be looked at.", number
-            )
-            yield said % number, f"{address}?flagged=yes"
+        said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
+        tasks.append((approved.exclude(flag="").count(), said, f"{address}?flagged=yes"))
+        said = ngettext_lazy("%d approved answer expires soon.", "%d approved answers expire soon.")
         soon = approved.filter(flag="", expires_on__lte=today + timedelta(days=DUE_DAYS))
-        if number := soon.count():
-            said = ngettext("%d approved answer expires soon.", "%d approved answers expire soon.", number)
-            yield said % number, f"{address}?o=5"
-    if user.has_perm("retrieval.view_document") and (number := documents.filter(review_on__lte=today).count()):
-        said = ngettext("%d document is due for a review.", "%d documents are due for a review.", number)
-        yield said % number, f"{reverse('admin:retrieval_document_changelist')}?review=due"
+        tasks.append((soon.count(), said, f"{address}?o=5"))
+    if user.has_perm("retrieval.view_document"):
+        said = ngettext_lazy("%d document is due for a review.", "%d documents are due for a review.")
+        tasks.append((documents.filter(review_on__lte=today).count(), said, f"{document_list}?review=due"))
     if user.has_perm("retrieval.view_draft"):
-        drafts = Draft.objects.open().filter(collection__in=Collection.objects.curated_by(user))
-        if number := drafts.count():
-            said = ngettext("%d draft is not published yet.", "%d drafts are not published yet.", number)
-            yield said % number, reverse("admin:retrieval_draft_changelist")
+        said = ngettext_lazy("%d draft is not published yet.", "%d drafts are not published yet.")
+        drafts = Draft.objects.open().filter(collection__in=curated)
+        tasks.append((drafts.count(), said, reverse("admin:retrieval_draft_changelist")))
+    return [(said % number, address) for number, said, address in tasks if number]

@@ -153,19 +153,15 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 class KeyRateThrottle(CountedTogether):
     """The key's own rate, in addition to the limits for every account."""
 
-    cache_format = "throttle_key_%(ident)s"
-
     def __init__(self) -> None:
         """The rate is known when the request is."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        key = request.auth
-        if not isinstance(key, ApiKey) or not key.rate:
+        if not isinstance(request.auth, ApiKey) or not request.auth.rate:
             return True
-        self.rate = key.rate
-        self.num_requests, self.duration = self.parse_rate(key.rate)
+        self.rate = request.auth.rate
+        self.num_requests, self.duration = self.parse_rate(self.rate)
         return super().allow_request(request, view)
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        assert isinstance(request.auth, ApiKey)
-        return self.cache_format % {"ident": request.auth.pk}
+        return f"throttle_key_{request.auth.pk}"

@@ -23,15 +23,13 @@ from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations.audit_log import as_json, person_of, record
 
-# All that the site keeps about a person, as JSON.
-
 
 def person_file(user: Any, name: str) -> JsonResponse:
     """All that is kept about the person, as a file to download; the audit log records it."""
     record("person.exported", user)
-    response = JsonResponse(person_as_json(user), json_dumps_params={"indent": 2, "ensure_ascii": False})
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
+    options = {"indent": 2, "ensure_ascii": False}
+    return JsonResponse(person_as_json(user), json_dumps_params=options, headers=attachment)
 
 
 def person_as_json(user: Any) -> dict[str, Any]:
@@ -39,16 +37,11 @@ def person_as_json(user: Any) -> dict[str, Any]:
     conversations = Conversation.objects.filter(owner=user).order_by("created_at").prefetch_related("answers__feedback")
     return {
         "account": {
-            "id": user.pk,
+            **{name: getattr(user, name) for name in ("id", "first_name", "last_name", "email")},
+            **{name: getattr(user, name) for name in ("is_active", "is_staff", "is_superuser")},
             "name": user.get_username(),
-            "first_name": user.first_name,
-            "last_name": user.last_name,
-            "email": user.email,
             "joined": user.date_joined,
             "last_sign_in": user.last_login,
-            "is_active": user.is_active,
-            "is_staff": user.is_staff,
-            "is_superuser": user.is_superuser,
             "groups": sorted(group.name for group in user.groups.all()),
         },
         "email_addresses": _rows(EmailAddress, user, "email", "verified", "primary"),

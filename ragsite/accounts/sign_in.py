@@ -41,7 +41,7 @@ class LimitedBackend(ModelBackend):
         username = _username_of(username)
         caller = sign_in_limits.caller_of(request, username)
         allowance = _allowance_of(caller)
-        refuse(sign_in_limits.account_wait(caller), "account")
+        refuse(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
                 # The caller may have reached the limit while waiting for the slot.

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -115,13 +115,13 @@ def code_wait(caller: Caller) -> int:
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
-def account_wait(caller: Caller) -> int:
+def account_wait(caller: Caller, *, is_known: bool) -> int:
     """Seconds until the next sign-in to an account that is attacked from many addresses; 0 if this one may go on."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
     )
-    if not account.exists() or _is_known(caller, now):
+    if is_known or not account.exists():
         return 0
     may_pass = Q(admitted_at=None) | Q(admitted_at__lte=now - ACCOUNT_PAUSE)
     return 0 if account.filter(may_pass).update(admitted_at=now) else _seconds(ACCOUNT_PAUSE)
@@ -182,10 +182,6 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
     ]
     is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
     return Allowance(max(waits, default=0), is_known, is_clean)
-
-
-def _is_known(caller: Caller, now: datetime) -> bool:
-    return SignInCount.objects.filter(key=caller.key(Kind.KNOWN), since__gt=now - KNOWN_FOR).exists()
 
 
 def _count(caller: Caller, kind: Kind, limit: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.conf import settings
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 from django.db.backends.postgresql.client import DatabaseClient
 from django.db.migrations.loader import MigrationLoader
@@ -39,7 +40,7 @@ CREATE SCHEMA public AUTHORIZATION pg_database_owner;
 _COMMIT = b"CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore (); COMMIT;"
 
 
-class BackupError(Exception):
+class BackupError(CommandError):
     """A backup cannot be made or restored. For the operator."""
 
 

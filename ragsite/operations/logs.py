@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from celery.signals import before_task_publish, task_failure, task_postrun, task_prerun
+from celery.signals import before_task_publish, task_postrun, task_prerun
+from celery.states import FAILURE
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
@@ -155,18 +156,11 @@ def _begin_task(task_id: str, task: Any, **_: Any) -> None:
     _current.set(Context(getattr(task.request, "request_id", None) or task_id, task=task.name, span=span))
 
 
-@task_failure.connect
-def _fail_task(exception: BaseException, **_: Any) -> None:
-    spans, span = telemetry.current(), current().span
-    if spans is not None and span is not None:
-        spans.fail(span, type(exception).__name__)
-
-
 @task_postrun.connect
-def _end_task(**_: Any) -> None:
+def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     spans, span = telemetry.current(), current().span
     if spans is not None and span is not None:
-        spans.end(span, "")
+        spans.end(span, type(retval).__name__ if state == FAILURE else "")
     _current.set(Context())
 
 

@@ -50,27 +50,17 @@ class OpenTelemetrySpans:
 
     def end(self, span: Any, failure: str) -> None:
         if failure:
-            self.fail(span, failure)
+            span.set_attribute("error.type", failure)
+            span.set_status(self._trace.StatusCode.ERROR)
         span.end()
-
-    def fail(self, span: Any, failure: str) -> None:
-        span.set_attribute("error.type", failure)
-        span.set_status(self._trace.StatusCode.ERROR)
 
     def annotate(self, attributes: Mapping[str, tracing.Attribute]) -> None:
         self._trace.get_current_span().set_attributes(dict(attributes))
 
     def begin_request(self, request: HttpRequest) -> Any:
         """The span of a request, below the caller's own if it sends `traceparent`; current from now on."""
-        caller = {name: request.headers[name] for name in ("traceparent", "tracestate") if name in request.headers}
-        span = self._tracer.start_span(
-            request.method or "HTTP",
-            self._propagator.extract(caller),
-            self._trace.SpanKind.SERVER,
-            {"http.request.method": request.method or ""},
-        )
-        self.enter(span)
-        return span
+        method = request.method or "HTTP"
+        return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
         # The pattern of the address: the address itself may hold a secret, and its query a question.
@@ -86,10 +76,14 @@ class OpenTelemetrySpans:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        sent = {"traceparent": parent} if (parent := getattr(task.request, "traceparent", None)) else {}
-        span = self._tracer.start_span(
-            task.name, self._propagator.extract(sent), self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
+        """The span of a task, below the one that sent it; current from now on."""
+        return self._begin_below(
+            vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )
+
+    def _begin_below(self, sent: Mapping[str, Any], name: str, kind: Any, attributes: dict[str, str]) -> Any:
+        parent = {header: sent[header] for header in ("traceparent", "tracestate") if sent.get(header)}
+        span = self._tracer.start_span(name, self._propagator.extract(parent), kind, attributes)
         self.enter(span)
         return span
 

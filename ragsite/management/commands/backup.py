@@ -6,10 +6,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from ragsite.operations.audit_log import record
-from ragsite.operations.backups import BackupError, make_backup
+from ragsite.operations.backups import make_backup
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -22,9 +20,6 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         file: Path = options["file"].absolute()
         record("backup.made")
-        try:
-            manifest = make_backup(file)
-        except BackupError as error:
-            raise CommandError(str(error)) from error
+        manifest = make_backup(file)
         size_mib = file.stat().st_size / 2**20
         self.stdout.write(f"{file}: {manifest.documents} documents, {manifest.files} originals, {size_mib:.1f} MiB.")

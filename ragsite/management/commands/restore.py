@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from ragsite.operations.audit_log import record
-from ragsite.operations.backups import BackupError, restore_backup
+from ragsite.operations.backups import restore_backup
 
 
 class Command(BaseCommand):
@@ -21,10 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--force", action="store_true", help="Replace the data that the site has.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            manifest = restore_backup(options["file"].absolute(), replace=options["force"])
-        except BackupError as error:
-            raise CommandError(str(error)) from error
+        manifest = restore_backup(options["file"].absolute(), replace=options["force"])
         record("backup.restored", made_at=manifest.made_at)
         self.stdout.write(
             f"Restored: {manifest.documents} documents, {manifest.files} originals, as of {manifest.made_at}."
