@@ -20,7 +20,7 @@ from django.forms import BooleanField, Form
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations, sign_in_limits
-from ragsite.accounts.sign_in import may_use_password
+from ragsite.accounts.sign_in import may_use_password, programs_let_in
 from ragsite.models import ApiKey
 from ragsite.models.account import users_with
 
@@ -79,23 +79,12 @@ class _Revokes(Form):
         if self.user is None:
             return
         if ApiKey.objects.usable().filter(user=self.user).exists():
-            self.fields["revoke_keys"] = BooleanField(
-                label=_("Revoke all my API keys"),
-                initial=True,
-                required=False,
-                help_text=_("Whoever knew the old password could have made one."),
-            )
-        if settings.MCP_SIGN_IN:
-            # Its tables are there with this setting alone.
-            from ragsite.accounts.mcp_sign_in import programs_of
-
-            if programs_of(self.user).exists():
-                self.fields["revoke_programs"] = BooleanField(
-                    label=_("Revoke all programs that I let in"),
-                    initial=True,
-                    required=False,
-                    help_text=_("Whoever knew the old password could have let one in."),
-                )
+            label, why = _("Revoke all my API keys"), _("Whoever knew the old password could have made one.")
+            self.fields["revoke_keys"] = BooleanField(label=label, initial=True, required=False, help_text=why)
+        if programs_let_in(self.user):
+            label = _("Revoke all programs that I let in")
+            why = _("Whoever knew the old password could have let one in.")
+            self.fields["revoke_programs"] = BooleanField(label=label, initial=True, required=False, help_text=why)
 
     def save(self) -> None:
         with transaction.atomic():
@@ -104,9 +93,9 @@ class _Revokes(Form):
                 for key in ApiKey.objects.usable().filter(user=self.user):
                     key.revoke()
             if self.cleaned_data.get("revoke_programs"):
-                from ragsite.accounts.mcp_sign_in import programs_of, revoke_for
+                from ragsite.accounts.mcp_sign_in import revoke_for
 
-                for program in programs_of(self.user):
+                for program in programs_let_in(self.user):
                     revoke_for(self.user, program.pk)
 
 

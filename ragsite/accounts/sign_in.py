@@ -92,6 +92,15 @@ def is_missing(user: Any) -> bool:
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
+def programs_let_in(user: Any) -> Any:
+    """The programs that the user has let in, by name. Without MCP_SIGN_IN there are none, nor their tables."""
+    if not settings.MCP_SIGN_IN:
+        return ()
+    from ragsite.accounts.mcp_sign_in import programs_of
+
+    return programs_of(user)
+
+
 def is_password_enough(user: AbstractBaseUser) -> bool:
     """Whether the right password alone proves who signs in: no second factor, and no address left to confirm."""
     return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()

@@ -29,7 +29,7 @@ from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
 from ragsite.accounts.people import LastAdministrator, erase_person, person_file
-from ragsite.accounts.sign_in import has_second_factor, may_use_password
+from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
 from retrieval.key_limits import Scope
@@ -60,12 +60,6 @@ class PasswordResetView(views.PasswordResetView):
 def overview(request: HttpRequest) -> HttpResponse:
     """The account of the one who asks."""
     user: Any = request.user
-    programs: Any = ()
-    if settings.MCP_SIGN_IN:
-        # Its tables are there with this setting alone.
-        from ragsite.accounts.mcp_sign_in import programs_of
-
-        programs = programs_of(user)
     return render(
         request,
         "account/overview.html",
@@ -74,7 +68,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
             "budget": budget_of(user),
-            "programs": programs,
+            "programs": programs_let_in(user),
         },
     )
 

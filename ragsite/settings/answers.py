@@ -14,7 +14,7 @@ from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 # writes one answer at a time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
 # Answers written at once by one web server. More wait, up to ANSWERS_WAITING; what is asked then is refused.
-ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
+ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 # Of both, what one caller may have: an account, or an address without one. Four of them fill the site.
 CALLER_SHARE = 0.25
@@ -41,13 +41,13 @@ JUDGE_MODEL = env.text("JUDGE_MODEL")
 # For each of the 10 to 20 requests that an answer takes.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
-JUDGE_DAILY_BUDGET_TOKENS = env.integer("JUDGE_DAILY_BUDGET_TOKENS", 0)
+JUDGE_DAILY_BUDGET_TOKENS = env.number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
 # Days after which conversations and entries of the audit log are deleted; 0 keeps them.
-CONVERSATION_DAYS = env.integer("CONVERSATION_DAYS", 0)
-AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
+CONVERSATION_DAYS = env.number("CONVERSATION_DAYS", 0)
+AUDIT_DAYS = env.number("AUDIT_DAYS", 0)
 
 # Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
 # 6 connections to PostgreSQL, which allows 100 unless told otherwise.
-WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))
+WEB_CONCURRENCY = max(1, env.number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

@@ -28,7 +28,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
-    "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
+    "NUM_PROXIES": env.number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
         "ragsite.accounts.keys.KeyRateThrottle",

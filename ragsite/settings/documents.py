@@ -31,7 +31,7 @@ if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
     }
 # Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
 DISK_RESERVE_BYTES = 200 * 2**20
-DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
+DOCUMENT_MAX_BYTES = env.number("DOCUMENT_MAX_MIB", 50) * 2**20
 # One request with all its files: Django writes it to a temporary file before any view sees it.
 REQUEST_MAX_BYTES = 500 * 2**20
 # So that one file does not keep a worker busy for hours.

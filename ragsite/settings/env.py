@@ -7,7 +7,6 @@ import contextlib
 import math
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -35,19 +34,13 @@ def flag(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
 
 
-def integer(name: str, default: int) -> int:
-    return _convert(name, default, int, "a whole number")
-
-
-def number(name: str, default: float) -> float:
-    return _convert(name, default, float, "a number")
-
-
-def _convert(name: str, default: Number, convert: Callable[[str], Number], kind: str) -> Number:
+def number(name: str, default: Number) -> Number:
+    """A number of the default's type: whole, or not."""
     value = text(name)
     try:
-        return convert(value) if value else default
+        return type(default)(value) if value else default
     except ValueError:
+        kind = "a whole number" if isinstance(default, int) else "a number"
         raise ImproperlyConfigured(f"{name} must be {kind}, not {value!r}.") from None
 
 

@@ -37,7 +37,7 @@ if EMBEDDING_BASE_URL:
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=EMBEDDING_MODEL or "text-embedding-3-small",
-        dimension=env.integer("EMBEDDING_DIMENSION", 1536),
+        dimension=env.number("EMBEDDING_DIMENSION", 1536),
         # A reader waits; then keywords alone serve.
         query_timeout_seconds=2.5,
     )
@@ -67,11 +67,11 @@ if LOCAL_MODEL:
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
 # Of a whole answer; a question may take less.
 OPENAI_TOTAL_SECONDS = 300.0
-OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
-OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
+OPENAI_MAX_TOKENS = env.number("OPENAI_MAX_TOKENS", 1000)
+OPENAI_CONTEXT_TOKENS = env.number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
 # What the rules, the sources and the question may take of it. A processor reads some 90 tokens a second into a model of
 # 1.5 billion parameters.
-OPENAI_PROMPT_TOKENS = env.integer("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
+OPENAI_PROMPT_TOKENS = env.number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
