@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,12 +11,15 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from ragsite.postgres.embedded import GUARDIAN_FILE, EmbeddedPostgres
-from tests.support.site import ROOT, wait_until
+from ragsite.postgres.embedded import binaries
+from tests.support.databases import create_database, url_of
+from tests.support.site import ROOT
 
 QUESTION = "How many grams does the pump weigh?"
+DATABASE = "backup"
 
 
 # Commands in one process, as `manage.py` runs each, and what each of them wrote: to start takes seconds.
@@ -39,23 +41,27 @@ print("RESULTS", json.dumps(results))
 
 
 class Site:
-    """A site of its own, with its embedded database, that is used by commands alone."""
+    """A data directory and a database, used by commands alone."""
 
     def __init__(self, data_dir: Path, models: Path) -> None:
         self.data_dir = data_dir
         self._models = models
-        self._server = EmbeddedPostgres(data_dir)
-        self.start()
+        self._begin("migrated")
 
-    def start(self) -> None:
-        """Keep the database running between the commands, each of which would start and stop it."""
+    def _begin(self, template: str) -> None:
         self.data_dir.mkdir()
-        self._models.mkdir(parents=True, exist_ok=True)
         (self.data_dir / "models").symlink_to(self._models)
-        self._server.acquire()
+        create_database(DATABASE, template)
 
-    def stop(self) -> None:
-        self._server.release()
+    def drop(self) -> None:
+        with psycopg.connect(url_of("postgres"), autocommit=True) as server:
+            server.execute(f"DROP DATABASE {DATABASE}")
+
+    def lose(self) -> None:
+        """Delete everything, and begin with nothing."""
+        self.drop()
+        shutil.rmtree(self.data_dir)
+        self._begin("template1")
 
     def manage_all(self, *commands: tuple[str, ...], fails: Sequence[int] = ()) -> list[str]:
         """What each command wrote; those whose number is in ``fails`` are refused."""
@@ -65,8 +71,8 @@ class Site:
         return [written for _, written in results]
 
     def _run(self, command: list[str]) -> str:
-        environment = {**os.environ, "DATA_DIR": str(self.data_dir), "RAGSITE_DOTENV": "false"}
-        environment.pop("DATABASE_URL", None)
+        path = f"{binaries()}:{os.environ['PATH']}"
+        environment = {**os.environ, "DATA_DIR": str(self.data_dir), "DATABASE_URL": url_of(DATABASE), "PATH": path}
         result = subprocess.run(
             [sys.executable, *command],
             cwd=ROOT,
@@ -82,36 +88,20 @@ class Site:
         return output
 
     def killed(self, file: Path, *steps: str) -> list[list[object]]:
-        """The signal that ended each restore, and what `serve` says then."""
+        """The signal that ended each restore, what `serve` says then, and who has an account."""
         output = self._run(["-c", KILLED, str(file), *steps])
         results: list[list[object]] = json.loads(output.partition("RESULTS ")[2])
         return results
-
-    def lose(self) -> None:
-        """Delete everything, and begin with nothing."""
-        self.stop()
-        # The guardian may stop the database in our place, and would find it deleted under its hands.
-        wait_until(self._is_left, seconds=120, what="the guardian to leave")
-        shutil.rmtree(self.data_dir)
-        self.start()
-
-    def _is_left(self) -> bool:
-        with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-        return not self._server.is_running()
 
     def originals(self) -> list[bytes]:
         return sorted(path.read_bytes() for path in (self.data_dir / "media" / "documents").iterdir())
 
 
 @pytest.fixture
-def site(server_folder: Path, model_cache: Path) -> Iterator[Site]:
-    made = Site(server_folder / "data", model_cache)
+def site(django_db_setup: None, tmp_path: Path, model_cache: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "data", model_cache)
     yield made
-    made.stop()
+    made.drop()
 
 
 def _broken_tar(file: Path) -> Path:
@@ -131,6 +121,7 @@ KILLED = """
 import json, os, signal, sys
 import django
 django.setup()
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from ragsite.operations import backups
 
@@ -151,7 +142,9 @@ for at in sys.argv[2:]:
     if not child:
         restore(sys.argv[1], at)
     status = os.waitpid(child, 0)[1]
-    results.append((os.WTERMSIG(status), backups.interrupted_restore()))
+    accounts = list(User.objects.order_by("pk").values_list("username", flat=True))
+    # Closes the connection, which the next child must not share.
+    results.append((os.WTERMSIG(status), backups.interrupted_restore(), accounts))
 print("RESULTS", json.dumps(results))
 """
 TO_FINISH = "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
@@ -192,18 +185,13 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
     assert "cannot be read" in text
 
     # What psql was given is not committed before the whole dump is read: the site is as it was.
-    assert site.killed(file, "COMMIT") == [[9, ""]]
-    names = "from django.contrib.auth.models import User; print(User.objects.values_list('username', flat=True))"
-    (accounts,) = site.manage_all(("shell", "-c", names))
-    assert "late" in accounts
-    assert len(site.originals()) == 2
-    assert site.killed(file, "_replace_files", "migrate") == [[9, TO_FINISH]] * 2
-    serve, _, accounts = site.manage_all(
-        ("serve", "--port", "0"), ("restore", str(file), "--force"), ("shell", "-c", names), fails=[0]
-    )
+    assert site.killed(file, "COMMIT", "_replace_files", "migrate") == [
+        [9, "", ["robot", "late"]],
+        [9, TO_FINISH, ["robot"]],
+        [9, TO_FINISH, ["robot"]],
+    ]
+    serve, _ = site.manage_all(("serve", "--port", "0"), ("restore", str(file), "--force"), fails=[0])
     assert TO_FINISH in serve
-    assert "robot" in accounts
-    assert "late" not in accounts
     assert site.originals() == originals
 
     site.lose()
