@@ -347,26 +347,6 @@ def collection() -> Collection:
 
 
 @pytest.fixture
-def server_folder() -> Iterator[Path]:
-    """A folder for a database server of the test's own, which may run as another account.
-
-    Not ``tmp_path``: each run of pytest that begins closes the folder above all of those to other accounts, and then
-    PostgreSQL panics at its next checkpoint.
-    """
-    from tests.support.site import wait_until
-
-    folder = Path(tempfile.mkdtemp(prefix="ragsite-server-"))
-
-    def delete() -> bool:
-        shutil.rmtree(folder, ignore_errors=True)
-        return not folder.exists()
-
-    yield folder
-    # Whoever watches over the server writes there until it has seen that it is gone.
-    wait_until(delete, seconds=120, what="the folder to be deleted")
-
-
-@pytest.fixture
 def ingest() -> Callable[..., Document]:
     """``ingest(collection, source, text)``: the document, read in this process."""
 

@@ -1,4 +1,4 @@
-"""The embedded server under rough treatment. These clusters are not the one the other tests use."""
+"""The embedded server under rough treatment. The tests share one, which is not that of other tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import psycopg
 import pytest
 
 from ragsite.postgres.embedded import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
-from tests.support import made_once
 from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,31 +32,44 @@ time.sleep(600)
 
 
 @pytest.fixture(scope="module")
-def set_up() -> Iterator[Path]:
-    """The files of a server that was set up, after a first start that was killed amid it, and stopped."""
+def shared() -> Iterator[EmbeddedPostgres]:
+    """A server whose first start was killed amid it; the first test sets it up."""
     with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
         server = EmbeddedPostgres(Path(folder))
-        server.acquire()
+        yield server
         server.release()
-        wait_until(lambda: not server.is_running() and guardian(server) is None, 60, "the end of the server")
-        yield server.cluster
+        wait_until(lambda: is_over(server), 60, "the end of the server")
 
 
 @pytest.fixture
-def server(server_folder: Path, set_up: Path) -> Iterator[EmbeddedPostgres]:
-    server = EmbeddedPostgres(server_folder)
-    made_once.copy_files(set_up, server.cluster)
-    server.acquire()
-    yield server
-    server.release()
-    server.stop_if_unused()
+def server(shared: EmbeddedPostgres) -> EmbeddedPostgres:
+    """It runs, and this process is its one user."""
+    shared.acquire()
+    shared.ensure_running()
+    return shared
+
+
+@pytest.fixture
+def stopped(shared: EmbeddedPostgres) -> EmbeddedPostgres:
+    """It was set up, and nobody uses it."""
+    shared.acquire()
+    shared.release()
+    wait_until(lambda: is_over(shared), 60, "the end of the server")
+    return shared
+
+
+def is_over(server: EmbeddedPostgres) -> bool:
+    return not server.is_running() and guardian(server) is None
+
+
+def start_user(server: EmbeddedPostgres) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", USER, str(server.data_dir)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
 def another_user(server: EmbeddedPostgres) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", USER, str(server.data_dir)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    process = start_user(server)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -67,6 +79,20 @@ def postmaster(server: EmbeddedPostgres) -> psutil.Process:
     pid = server._postmaster_pid()
     assert pid is not None
     return psutil.Process(pid)
+
+
+def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared: EmbeddedPostgres) -> None:
+    users = [start_user(shared) for _ in range(2)]
+    for user in users:
+        assert user.stdout is not None
+        assert user.stdout.readline() == "ready\n"
+    for user in users:
+        with psycopg.connect(shared.url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        user.send_signal(signal.SIGINT)
+        user.wait(60)
+    # By its last user or, when that one saw it at work, by the guardian.
+    wait_until(lambda: is_over(shared), 60, "the end of the server")
 
 
 def test_it_carries_pgvector_and_is_tuned(server: EmbeddedPostgres) -> None:
@@ -99,16 +125,6 @@ def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> N
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
 
 
-def test_the_last_user_stops_it(server: EmbeddedPostgres) -> None:
-    other = another_user(server)
-    server.release()
-    assert server.is_running()
-    other.send_signal(signal.SIGINT)
-    other.wait(60)
-    # By its last user or, when that one saw it at work, by the guardian.
-    wait_until(lambda: not server.is_running(), 60, "the end of the server")
-
-
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPostgres) -> None:
     server.stop()
     # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
@@ -124,38 +140,21 @@ def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPo
         other.wait(60)
 
 
-def test_two_at_once_start_one_server(server_folder: Path) -> None:
-    server = EmbeddedPostgres(server_folder)
-    users = [
-        subprocess.Popen(
-            [sys.executable, "-c", USER, str(server.data_dir)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for _ in range(2)
-    ]
-    for user in users:
-        assert user.stdout is not None
-        assert user.stdout.readline() == "ready\n"
-    with psycopg.connect(server.url) as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
-    for user in users:
-        user.send_signal(signal.SIGINT)
-        user.wait(60)
-    wait_until(lambda: not server.is_running(), 60, "the end of the server")
-
-
 @pytest.mark.parametrize("name", ["with space", "x" * LONGEST_SOCKET_DIR, "quo'te"])
-def test_awkward_folders_get_their_socket_elsewhere(server_folder: Path, name: str) -> None:
-    server = EmbeddedPostgres(server_folder / name)
-    assert not server.socket_dir.is_relative_to(server_folder)
+def test_awkward_folders_get_their_socket_elsewhere(tmp_path: Path, name: str) -> None:
+    server = EmbeddedPostgres(tmp_path / name)
+    assert not server.socket_dir.is_relative_to(tmp_path)
     assert len(os.fsencode(server.socket_dir)) <= LONGEST_SOCKET_DIR
 
 
 def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
     server.stop()
-    with (server.cluster / "postgresql.conf").open("a") as configuration:
-        configuration.write("\nno_such_setting = 1\n")
+    configuration_file = server.cluster / "postgresql.conf"
+    before = configuration_file.read_text()
+    configuration_file.write_text(f"{before}\nno_such_setting = 1\n")
     with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
         server.ensure_running()
+    configuration_file.write_text(before)
 
 
 def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
@@ -164,20 +163,16 @@ def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
-def test_it_does_not_outlive_users_that_are_all_killed(server_folder: Path, set_up: Path) -> None:
-    server = EmbeddedPostgres(server_folder)
-    made_once.copy_files(set_up, server.cluster)
-    users = [another_user(server), another_user(server)]
-    assert server.is_running()
+def test_it_outlives_the_first_user_and_none_when_all_are_killed(stopped: EmbeddedPostgres) -> None:
+    users = [another_user(stopped), another_user(stopped)]
     users[0].kill()
     users[0].wait(60)
     time.sleep(1)
-    assert server.is_running()
-    assert guardian(server) is not None
+    assert stopped.is_running()
+    assert guardian(stopped) is not None
     users[1].kill()
     users[1].wait(60)
-    wait_until(lambda: not server.is_running(), 60, "the server's end")
-    wait_until(lambda: guardian(server) is None, 60, "the guardian's end")
+    wait_until(lambda: is_over(stopped), 60, "the end of the server and of the guardian")
 
 
 def test_a_killed_guardian_is_replaced(server: EmbeddedPostgres) -> None:
@@ -193,7 +188,7 @@ def test_a_killed_guardian_is_replaced(server: EmbeddedPostgres) -> None:
 
 
 def test_who_comes_while_the_guardian_stops_it_finds_it_running(server: EmbeddedPostgres) -> None:
-    for _ in range(3):
+    for _ in range(2):
         server.release()
         server.acquire()
         with psycopg.connect(server.url) as connection:
