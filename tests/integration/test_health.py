@@ -4,6 +4,7 @@ import io
 import os
 import threading
 from datetime import timedelta
+from unittest import mock
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,6 +25,8 @@ from tests.support.faults import checks_with, forget_findings
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
+pytestmark = pytest.mark.django_db(transaction=True)
+
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(monkeypatch):
@@ -32,15 +35,21 @@ def _nothing_remembered(monkeypatch):
     forget_findings()
 
 
-def test_alive_without_a_database(client):
-    response = client.get("/healthz")  # pytest-django refuses the database here
+@pytest.fixture
+def degraded(client):
+    """``degraded()``: the names of the checks that /readyz lists."""
+    return lambda: client.get("/readyz").json()["degraded"]
+
+
+def test_alive_without_a_database(client, django_db_blocker):
+    with django_db_blocker.block():
+        response = client.get("/healthz")
     assert response.status_code == 200
     assert response.json() == {"status": "ok"}
     assert "no-store" in response["Cache-Control"]
     assert client.post("/healthz").status_code == 405
 
 
-@pytest.mark.django_db(transaction=True)
 def test_ready(client, collection, ingest):
     ingest(collection, "a.md", "# A\n\nWords.")
     response = client.get("/readyz", REMOTE_ADDR="192.0.2.1")
@@ -56,13 +65,9 @@ def test_ready(client, collection, ingest):
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
-    class Lost:
-        def cursor(self):
-            raise OperationalError('connection to "10.1.2.3", user "ragsite", password "hunter2" failed')
-
-    monkeypatch.setattr(readiness, "connection", Lost())
+    told = 'connection to "10.1.2.3", user "ragsite", password "hunter2" failed'
+    monkeypatch.setattr(readiness, "connection", mock.Mock(**{"cursor.side_effect": OperationalError(told)}))
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["status"] == "unavailable"
@@ -70,7 +75,6 @@ def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
     assert "10.1.2.3" not in response.content.decode()
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     class Broken:
         name, dimension, is_local = "broken", 3, False
@@ -89,13 +93,11 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     assert client.get("/readyz").status_code == 503
 
 
-@pytest.mark.django_db(transaction=True)
-def test_another_embedders_vectors_degrade(client):
+def test_another_embedders_vectors_degrade(degraded):
     Embedder.objects.create(name="another", dimension=3, is_active=True)
-    assert client.get("/readyz").json()["degraded"] == ["embedder"]
+    assert degraded() == ["embedder"]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_an_unreachable_broker_degrades(client, monkeypatch):
     def refuse(**kwargs):
         raise ConnectionError("redis://:hunter2@broker refused")
@@ -107,7 +109,6 @@ def test_an_unreachable_broker_degrades(client, monkeypatch):
     assert "hunter2" not in response.content.decode()
 
 
-@pytest.mark.django_db(transaction=True)
 def test_documents_that_nobody_reads_or_gets_on_with_degrade(client, collection):
     waiting = Document.objects.create(collection=collection, source="a.md", content_hash="x")
     assert client.get("/readyz").json()["degraded"] == []
@@ -126,37 +127,20 @@ def test_documents_that_nobody_reads_or_gets_on_with_degrade(client, collection)
     assert body["documents"]["processing"] == 1
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("version", "status", "degraded"),
     [("0.8.6", 200, []), ("0.9.0", 200, []), ("0.8.5", 200, ["pgvector"]), ("0.7.4", 503, ["pgvector"])],
 )
 def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded):
-    class Cursor:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            return None
-
-        def execute(self, sql, params=()):
-            pass
-
-        def fetchone(self):
-            return (version,)
-
-    class Connection:
-        def cursor(self):
-            return Cursor()
-
+    connection = mock.MagicMock()
+    connection.cursor.return_value.__enter__.return_value.fetchone.return_value = (version,)
     monkeypatch.setitem(checks_with("migrations"), "migrations", probes.Finding)
-    monkeypatch.setattr(readiness, "connection", Connection())
+    monkeypatch.setattr(readiness, "connection", connection)
     response = client.get("/readyz")
     assert response.status_code == status
     assert response.json()["degraded"] == degraded
 
 
-@pytest.mark.django_db(transaction=True)
 def test_migrations_that_wait_are_not_ready(client, monkeypatch):
     monkeypatch.setattr(readiness.MigrationExecutor, "migration_plan", lambda self, targets: [("chat", "0003")])
     response = client.get("/readyz")
@@ -171,26 +155,24 @@ def test_a_finding_is_remembered_for_a_while():
     assert len(calls) == 1
 
 
-@pytest.mark.django_db(transaction=True)
 def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
     Document.objects.create(collection=collection, source="a.md", content_hash="x")
     local = client.get("/metrics")
     assert local.status_code == 200
     assert 'ragsite_documents{status="pending"} 1.0' in local.content.decode()
-    assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 403
-    assert client.get("/metrics", REMOTE_ADDR="").status_code == 403
-    assert client.get("/metrics", REMOTE_ADDR="::1").status_code == 200
-    assert client.get("/metrics", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 403
+
+    def status(address="192.0.2.1", **headers):
+        return client.get("/metrics", REMOTE_ADDR=address, headers=headers).status_code
+
+    assert [status(), status(""), status("::1"), status("127.0.0.1", Forwarded="for=192.0.2.1")] == [403, 403, 200, 403]
     settings.METRICS_PUBLIC = True
-    assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 200
+    assert status() == 200
     settings.METRICS_PUBLIC = False
-    client.force_login(User.objects.create_user("reader"))
-    assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 403
-    client.force_login(User.objects.create_user("editor", is_staff=True))
-    assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 200
+    for name, is_staff, expected in (("reader", False, 403), ("editor", True, 200)):
+        client.force_login(User.objects.create_user(name, is_staff=is_staff))
+        assert status() == expected
 
 
-@pytest.mark.django_db(transaction=True)
 def test_metrics_count_judgements_by_judge_and_status(client, collection):
     answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?")
     Judgement.objects.create(answer=answer, judge="offline", status="failed", error="No embedder.")
@@ -199,7 +181,6 @@ def test_metrics_count_judgements_by_judge_and_status(client, collection):
     assert 'ragsite_judgements{judge="model",status="done"} 0.0' in shown
 
 
-@pytest.mark.django_db(transaction=True)
 def test_faults_that_the_last_index_check_found(client, collection, ingest):
     ingest(collection, "a.md", "# A\n\nWords.")
     CollectionStatistics.objects.update(chunks=7)
@@ -214,7 +195,6 @@ def test_faults_that_the_last_index_check_found(client, collection, ingest):
     assert 'ragsite_index_inconsistencies{kind="statistics"} 0.0' in client.get("/metrics").content.decode()
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_draft_that_fails_again_and_again_degrades(client, collection):
     copy = Collection.objects.create(slug="copy", name="Copy")
     draft = Draft.objects.create(
@@ -227,7 +207,6 @@ def test_a_draft_that_fails_again_and_again_degrades(client, collection):
     assert "fail to be copied or cleared away: 1" in body["checks"]["drafts"]["detail"]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_work_that_waits_too_long_degrades(client, collection):
     now = timezone.now()
     busy = Document.objects.create(
@@ -253,7 +232,6 @@ def test_work_that_waits_too_long_degrades(client, collection):
     assert 'ragsite_queue_age_seconds{queue="judgements"} 0.0' in shown
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_disk_that_fills_degrades(client, settings):
     (room, *_) = disk.rooms()
     assert client.get("/readyz").json()["checks"]["disk"]["state"] == "ok"
@@ -267,17 +245,15 @@ def test_a_disk_that_fills_degrades(client, settings):
     assert "ragsite_disk_free_bytes{" in client.get("/metrics").content.decode()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_scheduler_that_stopped_degrades(client, settings, tmp_path):
+def test_a_scheduler_that_stopped_degrades(degraded, settings, tmp_path):
     settings.SCHEDULER_SEEN_FILE = tmp_path / "seen"
-    assert client.get("/readyz").json()["degraded"] == []  # there may be none on this machine
+    assert degraded() == []  # there may be none on this machine
     settings.SCHEDULER_SEEN_FILE.touch()
-    assert client.get("/readyz").json()["degraded"] == []
+    assert degraded() == []
     os.utime(settings.SCHEDULER_SEEN_FILE, (0, 0))
-    assert client.get("/readyz").json()["degraded"] == ["scheduler"]
+    assert degraded() == ["scheduler"]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
     monkeypatch.setattr(probes, "DEADLINE_SECONDS", 1.0)
     hang = threading.Event()
@@ -297,7 +273,6 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         hang.set()
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_local_model_that_does_not_run_degrades(client, admin_client, settings):
     settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT, settings.OPENAI_MODEL = "/models/tiny.gguf", free_port(), "tiny"
     said = "The local language model does not run; answers are quoted from the documents."
@@ -316,7 +291,6 @@ class _Healthy(QuietHandler):
         self.send(status=200 if self.path == "/health" else 404)
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_required", [False, True])
 def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypatch, settings, is_required):
     settings.SANDBOX_REQUIRED = is_required
