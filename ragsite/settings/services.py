@@ -72,14 +72,13 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "in
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
     "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
     "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
     "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
-    "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": crontab(hour="4", minute="10")},
+    "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": 3600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
