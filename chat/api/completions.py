@@ -209,18 +209,15 @@ class ChatCompletion:
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
-        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cite(answer)}
+        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self.cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         usage = self.usage(answer, sources)
-        return {**self._envelope("chat.completion", [choice]), "usage": usage, **self._beside(answer, sources)}
+        return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
         """A piece of the answer; ``beside`` are fields of the site's own."""
         choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
         return {**self._envelope("chat.completion.chunk", [choice]), **beside}
-
-    def last_chunk(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        return self.chunk(self._cite(answer), "stop", **self._beside(answer, sources))
 
     def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The tokens that the model used; estimated from the length of the texts, and marked so, if no
@@ -236,13 +233,13 @@ class ChatCompletion:
     def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
-    def _beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+    def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol."""
         known = {name: value for name, value in with_answer(answer).items() if name not in ("usage", "choices")}
         own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
-    def _cite(self, answer: Payload) -> dict[str, Any]:
+    def cite(self, answer: Payload) -> dict[str, Any]:
         """The citations, and the same in the form in which OpenAI's models cite web pages: the span of each marker in
         the text, with the address of the words it cites. A citation whose document was deleted has no such annotation.
         """
@@ -290,7 +287,8 @@ async def chunks(
                 case "completed":
                     if rest := _unsaid(event.payload, streamed):
                         yield _data(completion.chunk({"content": rest}, **beside))
-                    yield _data({**completion.last_chunk(event.payload, sources), **beside})
+                    answered = completion.beside(event.payload, sources)
+                    yield _data(completion.chunk(completion.cite(event.payload), "stop", **answered, **beside))
                     if include_usage:
                         yield _data(
                             {**completion.chunk({}), "choices": [], "usage": completion.usage(event.payload, sources)}

@@ -80,12 +80,6 @@ def visitor_behind(request: Request) -> str:
     return visitor_of(request._request)
 
 
-def session_behind(request: Request) -> str:
-    """The key of the session that authenticates the caller; empty for other credentials."""
-    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
-    return request._request.session.session_key or "" if is_by_session else ""
-
-
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """An answer that the caller asked for. An answer asked without an account or cookies can be reached by anyone with
     its id.
@@ -133,21 +127,24 @@ class ConversationViewSet(
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """The answer's events after the one named ``after``, as they are published, while the caller may read them."""
-    return sse.respond(answer_events(answer, request.user, after, session_behind(request), caller_of(request)))
+    """The answer's events after the one named ``after``, as they are published, while the caller may read them.
 
+    The last one is `completed` or `failed`; a `reset` cancels the tokens before it.
+    """
+    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
+    session_key = request._request.session.session_key or "" if is_by_session else ""
+    caller = caller_of(request)
 
-async def answer_events(
-    answer: Answer, user: Any, after: str = "", session_key: str = "", caller: str = ""
-) -> AsyncIterator[bytes]:
-    """Server-sent events, the last one `completed` or `failed`. A `reset` cancels the tokens before it."""
-    # The first bytes leave at once, so that proxies and the reader see that the line is open.
-    yield sse.comment("open")
-    await give_back_connection()
-    following = readers.follow(answer.pk, user, after, session_key=session_key, caller=caller)
-    async with aclosing(following) as events:
-        async for event in events:
-            yield encode(event)
+    async def encoded() -> AsyncIterator[bytes]:
+        # The first bytes leave at once, so that proxies and the reader see that the line is open.
+        yield sse.comment("open")
+        await give_back_connection()
+        following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
+        async with aclosing(following) as events:
+            async for event in events:
+                yield encode(event)
+
+    return sse.respond(encoded())
 
 
 async def give_back_connection() -> None:

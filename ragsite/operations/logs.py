@@ -45,9 +45,13 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """The fields known so far. A log line must not query the database."""
-        user, key = _caller(self.request)
-        known = {"request_id": self.request_id, "task": self.task, "user": user, "key": key}
+        """The fields known so far. A log line must not query the database: the user counts once it was loaded."""
+        user = vars(self.request).get("user") if self.request is not None else None
+        if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
+            user = getattr(self.request, "_acached_user", None)
+        key = getattr(self.request, "auth", None)
+        known: dict[str, Any] = {"request_id": self.request_id, "task": self.task}
+        known |= {"user": getattr(user, "pk", None), "key": getattr(key, "pk", None)}
         return {name: value for name, value in known.items() if value}
 
 
@@ -127,16 +131,6 @@ def _path_without_secrets(request: HttpRequest) -> str:
         if name in _SECRETS_OF_ADDRESSES:
             path = path.replace(str(value), "***")
     return path
-
-
-def _caller(request: HttpRequest | None) -> tuple[int | None, int | None]:
-    """The ids of the user and the API key, if they have been loaded."""
-    if request is None:
-        return None, None
-    user = vars(request).get("user")
-    if isinstance(user, SimpleLazyObject):
-        user = getattr(request, "_acached_user", None) if user._wrapped is empty else user
-    return getattr(user, "pk", None), getattr(getattr(request, "auth", None), "pk", None)
 
 
 @before_task_publish.connect

@@ -247,7 +247,8 @@ class EmbeddedPostgres:
             "random_page_cost": "1.1",
             # Compiling a plan takes longer than any query of this site runs.
             "jit": "off",
-            "max_wal_size": f"{self._wal_mib()}MB",
+            # Between checkpoints; a small disk must not be filled by it.
+            "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
             # A statement that failed, and the detail of its error, hold what was asked or is stored.
@@ -276,10 +277,6 @@ class EmbeddedPostgres:
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
         return max(64, min(memory_mib // 4, 8192, max(1024, stored_mib)))
-
-    def _wal_mib(self) -> int:
-        """How large the log may grow between checkpoints: a small disk must not be filled by it."""
-        return max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))
 
     def _start(self, user: str | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
