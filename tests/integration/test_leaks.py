@@ -274,9 +274,10 @@ def learn(world: World) -> None:
 
 
 def search_for_misspelt_words(world: World, people: list[str]) -> Iterator[str]:
-    """Whether a word that is near a hidden one tells of it."""
-    for person in people:
-        for secret in world.secrets:
+    """Whether a word that is near a hidden one tells of it: the visitor tries them all, each of the others one."""
+    for number, person in enumerate(people):
+        hidden = [secret for secret, _spoken in world.hidden_from(person)]
+        for secret in hidden if person == VISITOR else hidden[number % len(hidden) :][:1]:
             asked = {"query": f"What is {misspelt(secret)} of the boiler house?", "explain": True}
             call = Call("post", reverse("retrieval_api:search"), asked, is_json=True)
             if leak := look_for_leaks(world, person, "retrieval_api:search", call):
