@@ -28,7 +28,6 @@ _PHRASES = {
     "count": gettext_noop("There are {matched} rows{where}, of {total} in the table"),
     "count_all": gettext_noop("The table has {value} rows"),
     "distinct": gettext_noop("{matched} rows{where} have {value} different values of {column}"),
-    "none": gettext_noop("There is no row{where}, of {total} in the table"),
     "rows": gettext_noop("Rows of the table {caption}{where} ({matched} of {total})"),
     "rows_most": gettext_noop("Rows of the table {caption}{where}, the highest {column} first"),
     "rows_least": gettext_noop("Rows of the table {caption}{where}, the lowest {column} first"),
@@ -108,8 +107,6 @@ class _Writer:
             if len(result.rows) == 1:
                 return [self._record(result.rows[0])]
             phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
-        elif not result.matched:
-            phrase = "none"
         elif result.operation is Operation.COUNT and result.value != str(result.matched):
             phrase = "distinct"
         else:

@@ -11,7 +11,6 @@ from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
 MOST_ROWS_SHOWN = 50
-_SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,7 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _matching(reading, reading.conditions, table)
-    if rows is None or _excludes_itself(reading, rows):
-        return None
-    claims_all = reading.operation not in (Operation.LOOK_UP, Operation.ROWS)
-    if claims_all and not table.is_long and any(row.is_doubtful for row in rows):
+    if rows is None:
         return None
     match reading.operation:
         case Operation.COUNT:
@@ -71,39 +67,29 @@ def _matching(reading: TableReading, conditions: Sequence[Condition], table: Kno
     return matching
 
 
-def _excludes_itself(reading: TableReading, rows: Sequence[KnownRow]) -> bool:
-    """Whether two values of one column are asked for that no row has both."""
-    named = [condition.column for condition in reading.conditions if condition.operator == "is"]
-    return not rows and len(set(named)) < len(named)
-
-
 def _show(rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """The rows, when each is another of what is counted, and nothing says that there can be one only."""
-    if not rows and not all(_matching(reading, [condition], table) for condition in reading.conditions):
-        return None  # a number that no cell reaches may be of another unit
-    named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
-    if len(rows) < 2 and any(table.tells_apart(column) for column in named):
-        return _show(rows)
+    """The rows, if each has another value in the column that is counted; None for no rows: the number may be of
+    another unit, or the cells may list values."""
+    if not rows:
+        return None
     count = len(rows)
     if reading.answer is not None:
         cells = [row.values[reading.answer] for row in rows]
         if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
             return _show(rows)
-        if reading.answer != table.subject and any(isinstance(cell, str) and _lists(cell) for cell in cells):
-            return _show(rows)
+        if reading.answer != table.subject and any(
+            isinstance(cell, str) and len(keys_of_cell(cell)) > 2 for cell in cells
+        ):
+            return _show(rows)  # cells that hold lists
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
             return _show(rows)
         count = different
     return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
-
-
-def _lists(cell: str) -> bool:
-    return len(keys_of_cell(cell)) > 2
 
 
 def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
@@ -130,7 +116,7 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The one row that has the most or the least; nothing where rows share the place or the name."""
+    """The one row that has the most or the least; None if several have it."""
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
@@ -139,11 +125,7 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
-    if len(numbers) > 2 and abs(sum(number for number, _ in numbers) - 2 * end) < _SAME:
-        return None  # the highest is the sum of the others: a row of totals by another name
-    named = [row.values[reading.answer] for _, row in numbers]
-    # Of a team that has several rows, nobody can tell whether one of them counts or all together.
-    if reading.answer != reading.order and (len(best) > 1 or len(set(named)) < len(named)):
+    if reading.answer != reading.order and len(best) > 1:
         return None
     if is_empty(best[0].values[reading.answer]):
         return None

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
 from retrieval.tables.lexicon import (
-    LOOSE_WORDS,
     WHEN_COLUMNS,
     WHERE_COLUMNS,
     WHO_COLUMNS,
     YES_OR_NO,
     Word,
-    key_of,
     singular,
-    squeeze,
     tokenize,
 )
 from retrieval.tables.linking import Kind, QuestionSpan, link
@@ -40,8 +38,6 @@ COMPARATORS = {
 }
 _BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# What the key of a word lacks of the word.
-_LONGEST_ENDING = 5
 # Before a year: it is not that year alone.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
@@ -76,28 +72,7 @@ class Condition:
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
         if not isinstance(value, str):
             return None
-        keys = set(map(str, self.values))
-        text = squeeze(value) if value not in keys else ""
-        if text and not any(key[:2] in text for key in keys):
-            return False
-        if not text or keys_of_cell(value) & keys:
-            return True
-        # "Super League" is not "Super League Two", and nobody can tell whether "dubbed Dutch" is Dutch.
-        return None if any(_is_within(key, value) for key in keys) else False
-
-
-def _is_within(key: str, value: str) -> bool:
-    """Whether some words of the cell have the key."""
-    norms = [token.norm for token in tokenize(value)]
-    for first in range(len(norms)):
-        for end in range(first + 1, len(norms) + 1):
-            words = norms[first:end]
-            length = sum(map(len, words))
-            if length > len(key) + _LONGEST_ENDING:
-                break
-            if length >= len(key) and key_of(" ".join(words)) == key:
-                return True
-    return False
+        return value in self.values or not keys_of_cell(value).isdisjoint(map(str, self.values))
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
@@ -132,13 +107,11 @@ class TableReading:
 def read_question(question: str, table: KnownTable) -> TableReading | None:
     """None when it is not clear what is asked."""
     spans = link(question, table) if table.names_of_columns else None
-    if not spans:
+    reading = _Reader(question, spans, table).read() if spans else None
+    is_short = table.row_count < FEWEST_ROWS
+    if reading is None or (is_short and reading.operation not in (Operation.LOOK_UP, Operation.COMPARE)):
         return None
-    reading = _Reader(question, spans, table).read()
-    if reading is None:
-        return None
-    is_look_up = reading.operation in (Operation.LOOK_UP, Operation.COMPARE)
-    return None if table.row_count < FEWEST_ROWS and not is_look_up else reading
+    return reading
 
 
 @dataclass(slots=True)
@@ -158,8 +131,6 @@ class _Reader:
             return None
         operations = [word for word in words if word not in _ASKING and word is not Word.ROWS]
         asks = [word for word in words if word in _ASKING]
-        if len(set(asks) - {Word.LIST}) > 1:
-            return None
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
         if is_yes_or_no and Word.OR not in operations:
             return None
@@ -220,12 +191,7 @@ class _Reader:
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(columns) > 1 and len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
-        for word, other in ((at + 1, at + 2), (at - 1, at - 2)):
-            # "Eindhoven en Groningen": a town and a province of that name, beside a town.
-            if len(columns) > 1 and 0 <= other < len(self.spans) and self.spans[word].word in (Word.AND, Word.OR):
-                columns = columns & self.spans[other].columns or columns
-        is_loose = span.key.isdigit() or self._text(at).casefold() in LOOSE_WORDS
-        if len(columns) != 1 or (is_loose and not beside):
+        if len(columns) != 1:
             return False
         (column,) = columns
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
@@ -261,9 +227,6 @@ class _Reader:
         """A year, in the one column of years, or in the one that is named beside it."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
-        other = self._column_at(at + 1) - columns
-        if len(other) == 1 and self._word(at - 1) in (Word.ABOVE, Word.BELOW, Word.AT_LEAST, Word.AT_MOST):
-            return self._read_number(at)
         if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
         elif not beside:
@@ -271,18 +234,15 @@ class _Reader:
         if len(columns) != 1:
             return False
         (column,) = columns
-        year = self.spans[at].number
         before = tokenize(self.question[: self.spans[at].start])[-1:]
         if before and before[0].norm in _OPEN:
             return False
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
-        word = self._word(at - 1)
+        word, sign = self._word(at - 1), "="
         if word in COMPARATORS:
             self.used.add(at - 1)
             sign = COMPARATORS[word]
-            self.conditions.append(Condition(column, f"year{sign}", (year,), self._text(at)))
-            return True
-        self.conditions.append(Condition(column, "year=", (year,), self._text(at)))
+        self.conditions.append(Condition(column, f"year{sign}", (self.spans[at].number,), self._text(at)))
         return True
 
     def _read_flag(self, at: int) -> None:
@@ -316,14 +276,10 @@ class _Reader:
 
     def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
         """The column whose cells answer; None when that is not clear."""
-        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
-        names = next((wanted[word] for word in asks if word in wanted), None)
         if columns:
-            column = self._only(columns[0])
-            # "Who scored the most points in a season" asks for no season.
-            is_meant = names is None or any(self._is_called(column, called) for called in names)
-            return column if len(columns) == 1 and is_meant else None
-        for called in names or ():
+            return self._only(columns[0]) if len(columns) == 1 else None
+        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
+        for called in next((wanted[word] for word in asks if word in wanted), ()):
             found = [at for at in range(len(self.table.columns)) if self._is_called(at, called)]
             if found:
                 return found[0] if len(found) == 1 else None
@@ -375,12 +331,13 @@ class _Reader:
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
     def _counts_value(self) -> bool:
-        """ "How many pumps": the rows of a value."""
-        at = next((at for at, span in enumerate(self.spans) if span.word in (Word.COUNT, Word.TOTAL_COUNT)), -1) + 1
-        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE or self.table.subject is None:
-            return False
-        last = tokenize(self._text(at))[-1].norm
-        return singular(last) != last and last.endswith(("s", "en"))
+        """Whether a value stands right behind "how many": "how many pumps"."""
+        return any(
+            before.word in (Word.COUNT, Word.TOTAL_COUNT)
+            and one.kind is Kind.VALUE
+            and self.question[before.end : one.start].isspace()
+            for before, one in pairwise(self.spans)
+        )
 
     def _count_rows(self) -> TableReading | None:
         return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None

@@ -11,9 +11,7 @@ from functools import cached_property
 from retrieval.tables.lexicon import (
     JOINING,
     ORDINALS,
-    SAME_COLUMNS,
     SUMMARIES,
-    SUMMARIES_BEGIN,
     YEAR,
     key_of,
     singular,
@@ -43,18 +41,12 @@ class KnownRow:
 
     @property
     def is_of_data(self) -> bool:
-        """Not so a row of totals."""
+        """False for a row of totals."""
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
-        return not any(squeeze(_NOTE.sub("", text)) in SUMMARIES for text in texts if text[:1] in "TtAaSsOoMmCcGg")
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether it may be no row like the others: it has one value only, as a heading between rows has, or a cell
-        that begins like a sum ("Total valid votes")."""
-        filled = {value for value in self.values if not is_empty(value)}
-        texts = (value for value in filled if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
-        return (len(self.values) > 2 and len(filled) < 2) or any(
-            text.casefold().startswith(SUMMARIES_BEGIN) or "total" in text.casefold() for text in texts
+        return not any(
+            (key := squeeze(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
+            for text in texts
+            if text[:1] in "TtAaSsOoMmCcGg"
         )
 
 
@@ -116,25 +108,16 @@ class KnownTable:
         for at, column in enumerate(self.columns):
             if not self.words_of_column(at):
                 continue
-            plain = _NOTE.sub("", column.name)
-            # "Make/Model" is called by either; "Points/Game" is no number of points.
-            for name in {plain, *(plain.split("/") if column.kind != "number" else ())}:
-                words = _content_words(name, column)
-                if not words:
-                    continue
+            words = self.words_of_column(at)
+            whole.setdefault(tuple(sorted(words)), set()).add(at)
+            while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
+                words = words[1:]  # "No. of wins", "Σ points"
                 whole.setdefault(tuple(sorted(words)), set()).add(at)
-                while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
-                    words = words[1:]  # "No. of wins", "Σ points"
-                    whole.setdefault(tuple(sorted(words)), set()).add(at)
-                if len(words) > 1 and words[-1] in _MEASURES:
-                    partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
-                if len(words) > 1 and column.kind != "number":
-                    partly.setdefault((words[-1],), set()).add(at)
+            if len(words) > 1 and words[-1] in _MEASURES:
+                partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
+            if len(words) > 1 and column.kind != "number":
+                partly.setdefault((words[-1],), set()).add(at)
         names = {words: found for words, found in partly.items() if len(found) == 1} | whole
-        for group in SAME_COLUMNS:
-            named = [names[(word,)] for word in group if (word,) in names]
-            if len(named) == 1:
-                names |= {(word,): named[0] for word in group}
         return {words: frozenset(columns) for words, columns in names.items()}
 
     @cached_property
@@ -179,12 +162,13 @@ class KnownTable:
         return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
 
 
-_SAME_WORDS = {"percentage": "percent", "pct": "percent"}
+_SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "nationality": "nation", "land": "nation"}
 
 
 def name_word(word: str) -> str:
     """A word of a column's name, or of a question that may name one, in the one form in which they are compared."""
-    return _SAME_WORDS.get(word) or singular(word)
+    found = singular(word)
+    return _SAME_WORDS.get(found, found)
 
 
 def _content_words(name: str, column: Column) -> list[str]:

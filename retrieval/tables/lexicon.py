@@ -229,17 +229,20 @@ def _nouns(words: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A quantity that everyday words name: by its degree ("how heavy", "weighs") and by its extremes ("heaviest").
-    ``columns`` are the words that columns of it are called by."""
+    """A quantity that everyday words name. ``columns`` are the words that columns of it are called by; each of the
+    ``phrases`` names it alone, None, or asks for its most or least: "how heavy", "heaviest"."""
 
     columns: frozenset[str]
-    degrees: frozenset[str]
-    most: frozenset[str]
-    least: frozenset[str]
+    phrases: Mapping[str, Word | None]
 
 
-def _concept(columns: str, degrees: str, most: str, least: str) -> Concept:
-    return Concept(_nouns(columns), *(frozenset(words.split()) for words in (degrees, most, least)))
+def _concept(columns: str, degrees: str, most: str, least: str, compared: str = "") -> Concept:
+    """``compared`` are adjectives behind words such as "most" and "less"."""
+    phrases: dict[str, Word | None] = dict.fromkeys(degrees.split())
+    phrases |= dict.fromkeys(most.split(), Word.MOST) | dict.fromkeys(least.split(), Word.LEAST)
+    if compared:
+        phrases |= {f"{word.name.lower()} {compared}": word for word in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS)}
+    return Concept(_nouns(columns), phrases)
 
 
 CONCEPTS: tuple[Concept, ...] = (
@@ -248,6 +251,7 @@ CONCEPTS: tuple[Concept, ...] = (
         "cost costs price expensive kost kosten prijs duur",
         "dearest duurste",
         "cheapest goedkoopste",
+        "expensive",
     ),
     _concept(
         "weight gewicht",
@@ -259,23 +263,13 @@ CONCEPTS: tuple[Concept, ...] = (
     _concept("height hoogte", "tall high hoog", "tallest", ""),
     _concept("age leeftijd", "old oud", "oldest oudste", "youngest jongste"),
     _concept("speed snelheid", "fast snel", "fastest snelste", "slowest langzaamste"),
-    _concept(
-        "salary wage salaris loon",
-        "earn earns earned salary verdient verdienen",
-        "",
-        "",
-    ),
+    _concept("salary wage salaris loon", "earn earns earned salary verdient verdienen", "", ""),
 )
-# Adjectives behind "most" and "least".
-COMPARED = frozenset("expensive heavy long tall fast".split())  # noqa: SIM905
-# Verbs that say nothing beside these objects: "won three gold medals" is "has three gold".
-VERBS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(verbs.split()), _nouns(objects))
-    for verbs, objects in (
-        ("win won wins awarded earn earned medal medals metal metals award awards", "gold silver bronze medal total"),
-        ("score scored scores", "point goal run"),
-        ("play played plays", "game match"),
-    )
+# Verbs, with their objects, that say no more than "has": "won three gold medals" is "has three gold".
+VERBS = frozenset(
+    """
+    win won wins awarded earn earned medal medals metal metals award awards score scored scores play played plays
+    """.split()  # noqa: SIM905
 )
 # How columns are called that answer who, when and where: the first of these sets that names just one column.
 WHO_COLUMNS = (
@@ -290,15 +284,6 @@ WHO_COLUMNS = (
 )
 WHEN_COLUMNS = _nouns("date year season datum jaar seizoen")
 WHERE_COLUMNS = _nouns("location venue place city site stadium locatie plaats stad")
-# Names of columns that mean the same.
-SAME_COLUMNS = (_nouns("country nation nationality land"),)
-# Words that may be a cell, and mean something else where their column is not named beside them.
-LOOSE_WORDS = frozenset(
-    """
-    first second third last final best top current present other same next win won loss lost lose home away high low
-    open free new old good eerste laatste beste andere gewonnen verloren
-    """.split()  # noqa: SIM905
-)
 # Numbers that rank or name: not summed, and their highest is not the largest.
 ORDINALS = _nouns(
     "rank ranking position pos place plaats finish standing overall peak chart pick grid lane division tier level class"
@@ -307,10 +292,6 @@ ORDINALS = _nouns(
 # Cells of rows that sum up others.
 SUMMARIES = frozenset(
     "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905
-)
-SUMMARIES_BEGIN = (
-    *("total", "subtotal", "sum", "turnout", "majority", "other", "registered", "rejected", "invalid", "valid"),
-    *("average", "overall", "grand", "combined", "totaal", "subtotaal", "overige", "gemiddeld"),
 )
 YES_OR_NO = frozenset(
     """

@@ -4,14 +4,13 @@ PURE."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import (
-    COMPARED,
     CONCEPTS,
     GRAMMAR_WORDS,
     JOINING,
@@ -19,7 +18,6 @@ from retrieval.tables.lexicon import (
     SCALES,
     VERBS,
     YEAR,
-    Concept,
     QuestionToken,
     Word,
     key_of,
@@ -80,13 +78,8 @@ def link_partly(question: str, table: KnownTable) -> list[QuestionSpan]:
 
 
 def _linker(question: str, table: KnownTable) -> _Linker:
-    tokens = [token for token in tokenize(question) if not _is_ending(question, token)]
+    tokens = tokenize(question)
     return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
-
-
-def _is_ending(question: str, token: QuestionToken) -> bool:
-    """The s of "Spain's"."""
-    return token.norm == "s" and question[max(0, token.start - 1) : token.start] in ("'", "’")
 
 
 @dataclass(slots=True)
@@ -111,7 +104,7 @@ class _Linker:
                     found[first] = meanings[-1]
                     taken[first:end] = [True] * length
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
-        if not partly and not all(self._is_verb(at, found.values()) for at in left):
+        if not partly and not all(self.tokens[at].norm in VERBS for at in left):
             return None
         for at in left if partly else ():
             found[at] = self._span(Kind.OTHER, at, at + 1)
@@ -161,15 +154,10 @@ class _Linker:
         if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
             return frozenset()
         key = self._key(span)
-        if len(span) == 1 and (len(key) < 2 or (key.isdigit() and not self._is_whole(span[0]))):
+        if len(span) == 1 and len(key) < 2:
             return frozenset()
         held = self.table.columns_of_cells.get(key, frozenset())
         return held - self.table.year_columns if YEAR.fullmatch(key) else held
-
-    def _is_whole(self, token: QuestionToken) -> bool:
-        """Not so a part of 3:00, 6'0 or 0-0."""
-        around = self.question[max(0, token.start - 2) : token.start], self.question[token.end : token.end + 2]
-        return not (re.fullmatch(r"\w[^\s\w]", around[0]) or re.fullmatch(r"[^\s\w]\w", around[1]))
 
     def _number(self, first: int, end: int) -> QuestionSpan | None:
         """A number with its sign, scale and unit, a day, or a year."""
@@ -184,8 +172,7 @@ class _Linker:
         elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
             unit = norms.pop()
         scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
-        number = next((token for token in span if token.norm[0].isdigit()), span[0])
-        if len(norms) != 1 or not self._is_whole(number):
+        if len(norms) != 1:
             return None
         if (scaled := _SCALED.fullmatch(norms[0])) is not None:
             norms, scale = [scaled[1]], 1e3
@@ -204,35 +191,14 @@ class _Linker:
 
     def _concept(self, first: int, end: int) -> QuestionSpan | None:
         """ "How heavy", "cheapest", "most expensive", "weighs"."""
-        *before, word = (token.norm for token in self.tokens[first:end])
+        said = " ".join(token.norm for token in self.tokens[first:end])
         for concept in CONCEPTS:
-            if not before and (word in concept.most or word in concept.least):
-                extreme = Word.MOST if word in concept.most else Word.LEAST
-                return self._of_concept(concept, first, end, extreme)
-            if len(before) == 1 and word in concept.degrees and word in COMPARED:
-                known = self.phrases.get((before[0],))
-                if known in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS):
-                    return self._of_concept(concept, first, end, known)
-            if not before and word in concept.degrees:
-                return self._of_concept(concept, first, end, None)
+            if said not in concept.phrases:
+                continue
+            columns = frozenset(
+                at
+                for at in range(len(self.table.columns))
+                if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
+            )
+            return self._span(Kind.COLUMN, first, end, columns=columns, word=concept.phrases[said]) if columns else None
         return None
-
-    def _of_concept(self, concept: Concept, first: int, end: int, word: Word | None) -> QuestionSpan | None:
-        columns = frozenset(
-            at
-            for at in range(len(self.table.columns))
-            if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
-        )
-        return self._span(Kind.COLUMN, first, end, columns=columns, word=word) if columns else None
-
-    def _is_verb(self, at: int, spans: Iterable[QuestionSpan]) -> bool:
-        """Whether the word says no more than "has": "won" beside gold medals."""
-        token = self.tokens[at]
-        named = {
-            word
-            for span in spans
-            if span.kind is Kind.COLUMN
-            for column in span.columns
-            for word in self.table.words_of_column(column)
-        }
-        return any(token.norm in verbs and objects & named for verbs, objects in VERBS)

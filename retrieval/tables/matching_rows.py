@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import LOOSE_WORDS, Word, squeeze, tokenize
+from retrieval.tables.lexicon import Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link_partly
 from retrieval.tables.results import Operation
 
@@ -76,7 +76,7 @@ def _named(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> I
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         is_clear = span.kind is Kind.VALUE and not span.key.isdigit()
-        if is_clear and question[span.start : span.end].casefold() not in LOOSE_WORDS:
+        if is_clear:
             # Of several columns that hold it the first: what a row is about stands at the left.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)

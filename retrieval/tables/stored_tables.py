@@ -149,7 +149,7 @@ def _visible(filters: SearchFilters) -> QuerySet[Table]:
 def _wanted_words(question: str) -> set[str]:
     wanted = {token.norm for token in tokenize(question)} - GRAMMAR_WORDS
     for concept in CONCEPTS:
-        if wanted & (concept.degrees | concept.most | concept.least):
+        if wanted & concept.phrases.keys():
             wanted |= concept.columns
     return set(map(singular, wanted))
 

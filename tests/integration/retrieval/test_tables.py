@@ -92,9 +92,8 @@ def test_figures_are_computed_over_all_rows(library: Collection) -> None:
     assert count is not None
     assert (count.value, count.conditions) == ("2", ("category = pumps", "bronze = yes"))
     assert (count.answers, count.ordinals, count.total) == (("2",), (1, 3), 5)
-    nothing = ask("How many valves cost more than 100 euro?", library)
-    assert nothing is not None
-    assert (nothing.value, nothing.rows) == ("0", ())
+    # No row: the number may be of another unit.
+    assert ask("How many valves cost more than 100 euro?", library) is None
 
 
 def test_tables_of_prose_are_looked_up_in(library: Collection) -> None:

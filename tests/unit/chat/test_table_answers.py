@@ -99,9 +99,6 @@ def test_a_count_says_what_it_counted_and_shows_some_rows() -> None:
     assert lines[0] == "There are 37 rows where nut = yes, of 85 in the table:"
     assert lines[2:5] == ["| sku |", "|---|", "| A1 [1] |"]
     assert lines[-1] == "… and 32 more"
-    none = replace(counted, rows=(), matched=0, value="0")
-    assert write(none) == "There is no row where nut = yes, of 85 in the table."
-    assert write(none, "nl") == "Er is geen rij waar nut = yes, van de 85 in de tabel."
     different = replace(counted, columns=("sku", "nut"), targets=(1,), value="4", conditions=())
     assert write(different).startswith("37 rows have 4 different values of nut:")
 
