@@ -12,8 +12,11 @@ import sys
 from datetime import date
 from pathlib import Path
 
+import django
 import psutil
 from django.conf import settings
+from django.db import DatabaseError, connections
+from kombu.exceptions import OperationalError
 
 from chat.answering.prompts import compose
 from ragsite.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
@@ -90,7 +93,22 @@ def main() -> None:
     # The beginning of all prompts, so that the first question need not wait for it.
     prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
+    _start_trial()
     signal.pause()
+
+
+def _start_trial() -> None:
+    """Have the worker try now whether the model calls functions, so that no reader waits behind the trial."""
+    django.setup()
+    # Needs the models of Django, which another supervisor than `serve` has not loaded.
+    from chat.answering import model_trial
+
+    try:
+        model_trial.uses_functions(settings.OPENAI_MODEL)
+    except (DatabaseError, OperationalError) as error:
+        print(f"The model is tried with the first question about a table: {error}")  # noqa: T201  # the Procfile's log
+    finally:
+        connections.close_all()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from django.test import Client
 
 from bench import with_constants
 from chat.answering.extractive import NAME as QUOTED
-from chat.models import Answer
+from chat.models import Answer, ModelTrial
 from retrieval.models import Document
 from tests.integration.test_killed import events_of
 from tests.model.conftest import CONTEXT_TOKENS
@@ -128,6 +128,8 @@ def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document
         wait_until(lambda: "Ready: " in log.read_text(), 90, f"the site\n{log.read_text()}")
         site = Site(log, port, process)
         assert site.model_state() == "ok"
+        # Its trial has begun with the site, not behind the first question that a table answers.
+        wait_until(ModelTrial.objects.exists, 30, f"the trial\n{log.read_text()}")
         killed = site.model()
         assert {each.laddr.ip for each in killed.net_connections("tcp") if each.status == psutil.CONN_LISTEN} == {
             "127.0.0.1"
