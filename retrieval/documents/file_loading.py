@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from django.core.management.base import OutputWrapper
 from django.db import connection
@@ -31,6 +31,11 @@ SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modul
 _OF_PAGES = frozenset({".css", ".scss", ".less", ".map", ".ico", ".svg", ".woff", ".woff2", ".ttf", ".otf", ".eot"})
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.IGNORECASE)
+# Where pages keep the pictures that they show, such as screenshots.
+_PAGES = frozenset({".html", ".htm", ".md", ".mdx", ".rst", ".adoc"})
+_PICTURE_FOLDERS = frozenset(
+    "images image img imgs _images figures figure assets static _static pictures screenshots".split()  # noqa: SIM905
+)
 # A picture of fewer holds no page of text.
 SMALLEST_PICTURE_BYTES = 4096
 
@@ -101,7 +106,13 @@ def ingest_paths(
     if counts.added:
         settle()
     bar.clear()
-    skipped = tuple(name for path in paths if path.is_dir() for name in _skipped(path))
+    skipped = tuple(
+        found.relative_to(path).as_posix()
+        for path in paths
+        if path.is_dir()
+        for found, is_document in _sort(path)
+        if not is_document
+    )
     return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
 
 
@@ -183,8 +194,8 @@ def find(paths: Iterable[Path]) -> Iterator[Submitted]:
         if path.is_dir():
             yield from (
                 Submitted(found.relative_to(path).as_posix(), found)
-                for found in _walk(path)
-                if not is_no_document(found)
+                for found, is_document in _sort(path)
+                if is_document
             )
         elif path.is_file():
             if path.name == "corpus.jsonl":
@@ -219,13 +230,21 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def is_no_document(path: Path) -> bool:
-    """Whether a file of a folder only serves how pages look: style sheets, fonts, logos, icons and tiny pictures."""
+def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """The files of a folder, and whether each is a document."""
+    has_pages = any(path.suffix.lower() in _PAGES for path in _walk(folder))
+    for path in _walk(folder):
+        serves = serves_pages(path.relative_to(folder), has_pages=has_pages)
+        is_tiny = path.suffix.lower() in _PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
+        yield path, not (serves or is_tiny)
+
+
+def serves_pages(path: PurePath, *, has_pages: bool) -> bool:
+    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon. Where there are pages, so do
+    the pictures in the folders that are usual for them. ``path`` is relative to the folder that is read.
+    """
     suffix = path.suffix.lower()
-    if suffix in _OF_PAGES:
-        return True
-    return suffix in _PICTURES and (bool(_LOGO.search(path.stem)) or path.stat().st_size < SMALLEST_PICTURE_BYTES)
-
-
-def _skipped(folder: Path) -> Iterator[str]:
-    return (path.relative_to(folder).as_posix() for path in _walk(folder) if is_no_document(path))
+    if suffix in _PICTURES:
+        is_shown = has_pages and not _PICTURE_FOLDERS.isdisjoint(part.lower() for part in path.parts[:-1])
+        return is_shown or bool(_LOGO.search(path.stem))
+    return suffix in _OF_PAGES

@@ -167,7 +167,7 @@ def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, use
     return best
 
 
-CHUNKER_VERSION = "5"
+CHUNKER_VERSION = "6"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
@@ -176,6 +176,8 @@ SPECIAL_TOKENS = 2
 MAX_CONTEXT_CHARS = 160
 SHORTEST_RECORD = 20
 """Mean tokens from which the rows of a table become passages of their own."""
+# A heading, a caption and two sentences.
+LONGEST_LEAD_UNITS = 4
 _SEPARATOR = " > "
 _BATCH = 2_000
 # A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
@@ -323,8 +325,10 @@ def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region],
 
 def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
     """Start, end, cut before it, and whether it is prose, of each block and sentence of a region."""
-    at = region.start
-    introduces = False
+    at = _heading_end(text, region)
+    introduces = at > region.start
+    if introduces:
+        yield region.start, at, Break.PARAGRAPH, True
     for span in extracted.protected[region.first_span : region.last_span]:
         start, end = max(span.start, at), min(span.end, region.end)
         for piece in split_sentences(text, at, start):
@@ -339,6 +343,13 @@ def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator
         at = max(at, end)
     for piece in split_sentences(text, at, region.end):
         yield (*piece, True)
+
+
+def _heading_end(text: str, region: Region) -> int:
+    """Where the line of the region's heading ends; its start where no line of its own is the heading."""
+    end = text.find("\n", region.start, region.end)
+    is_heading = region.path and end > 0 and _WORDS.findall(text[region.start : end]) == _WORDS.findall(region.path[-1])
+    return region.start + len(text[region.start : end].rstrip()) if is_heading else region.start
 
 
 def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
@@ -391,14 +402,24 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
 
 
 def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: _Costs) -> None:
-    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
+    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least. A table
+    that fits by itself, but not with its heading and caption, is cut too: these alone would be near to every question.
+    """
     by_line = True
     while True:
         found = [
             (group, unit)
             for group in groups
-            for unit in group.units
-            if unit.cost > limits[group.path] and unit.end - unit.start > 1
+            for at, unit in enumerate(group.units)
+            if unit.end - unit.start > 1
+            and (
+                unit.cost > limits[group.path]
+                or (
+                    by_line
+                    and not unit.is_prose
+                    and _is_short_lead(group, at, limits[group.path] - unit.cost, limits.budget)
+                )
+            )
         ]
         if not found:
             return
@@ -409,9 +430,14 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: _Co
             for (_, unit), pieces in zip(found, cuts, strict=True)
         }
         for group in groups:
-            if any(unit.cost > limits[group.path] for unit in group.units):
-                group.units = [piece for unit in group.units for piece in replaced.get((unit.start, unit.end), [unit])]
+            group.units = [piece for unit in group.units for piece in replaced.get((unit.start, unit.end), [unit])]
         by_line = False
+
+
+def _is_short_lead(group: _Group, at: int, room: int, budget: int) -> bool:
+    """Whether hardly anything stands before a unit of the group, and does not fit into the ``room`` beside it."""
+    lead = sum(unit.cost for unit in group.units[:at]) if at <= LONGEST_LEAD_UNITS else budget
+    return room < lead <= budget // 8
 
 
 def _enforce_limits(

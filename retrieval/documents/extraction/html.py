@@ -13,19 +13,23 @@ from retrieval.documents.extraction.writer import TableCell, spread, write_markd
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
 
-# A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
-_SMALL_PAGE_CHARS = 20_000
-_KEPT_SHARE = 0.5
+# The main text must hold this share of the page's headings and code blocks, and of its letters outside links. Menus
+# are links. Of manuals in HTML, trafilatura leaves out 10 to 38 %: notes, nested lists, captions.
+_KEPT_SHARE, _KEPT_TEXT = 0.5, 0.9
 _DROPPED = frozenset(
     ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button", "input", "textarea"]
 )
-_FURNITURE = frozenset({"nav", "footer", "aside"})
+_FURNITURE = frozenset({"nav", "footer", "aside", "head"})
 # What DocBook, Sphinx and others call the ways to other pages.
 _FURNITURE_CLASSES = frozenset("toc navheader navfooter sphinxsidebar headerlink breadcrumb breadcrumbs".split())  # noqa: SIM905
 _INVISIBLE_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
 )
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
+# What DocBook calls the boxes that it lays out as tables.
+_BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
+# Of a list whose definitions are all shorter and one paragraph each, every entry is one item.
+_LONGEST_DEFINITION = 1_000
 # A table of contents has so many entries, and hardly any words outside its links: numbers, its title.
 _FEWEST_ENTRIES, _LINKED_SHARE = 3, 0.85
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -37,6 +41,7 @@ _BLOCKS = frozenset(
 )
 _HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
 _FENCE_LINE = re.compile(r"^`{3,}", re.M)
+_ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
 
 
@@ -45,13 +50,16 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
     title = plain_title(root.findtext(".//title") or "")
+    has_links = root.find(".//a") is not None
     _drop_invisible(root)
-    _drop_contents(root)
-    _spread_tables(root)
-    visible = _to_markdown(_find_main(root))
+    _tidy(root)
+    main = _find_main(root)
+    visible = _to_markdown(main)
     text = _extract_main_text(root)
-    if not text or _is_poorer(text, visible):
+    if _count_letters(text) < _KEPT_TEXT * _count_unlinked(main) or _lacks_structure(text, visible):
         text = visible
+    if not text.strip() and has_links:
+        raise DocumentRejected(f"{filename} holds only links to other pages: it answers no question.")
     text = canonical(text).strip("\n") + "\n"
     sections, protected = parse_structure(text)
     return ExtractedText(
@@ -82,9 +90,15 @@ def _drop_invisible(root: etree._Element) -> None:
             continue
         hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
         hidden = hidden or element.get("role") == "navigation"
+        # Within the main text, an aside is a note.
+        hidden = hidden or (element.tag in _FURNITURE and not (element.tag == "aside" and _is_in_main(element)))
         hidden = hidden or not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split())
         if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
             _drop(element)
+
+
+def _is_in_main(element: etree._Element) -> bool:
+    return next(element.iterancestors("main", "article"), None) is not None
 
 
 def _drop_contents(root: etree._Element) -> None:
@@ -113,6 +127,67 @@ def _drop_contents(root: etree._Element) -> None:
         ):
             dropped.add(element)
             _drop(element)
+
+
+def _tidy(root: etree._Element) -> None:
+    """Drops what answers nothing, and writes anew what Markdown has no form for."""
+    _drop_contents(root)
+    _open_boxes(root)
+    _write_definitions(root)
+    _spread_tables(root)
+
+
+def _open_boxes(root: etree._Element) -> None:
+    """Turns tables that only lay out a note or a page into blocks of text."""
+    for table in list(root.iter("table")):
+        parent = table.getparent()
+        classes = (parent.get("class") or "").split() if parent is not None else ()
+        if table.get("role") in ("presentation", "none") or not _BOXES.isdisjoint(classes):
+            for part in table.iter("table", "tbody", "tr", "td", "th"):
+                if part.tag == "th":
+                    _end_with_colon(part)
+                part.tag = "div"
+
+
+def _write_definitions(root: etree._Element) -> None:
+    """Turns each list of definitions into items "term: definition", or into paragraphs if a definition is long."""
+    for definitions in list(root.iter("dl")):
+        entries = [entry for entry in definitions if entry.tag in ("dt", "dd")]
+        is_short = all(map(_fits_an_item, entries))
+        definitions.tag = "ul" if is_short else "div"
+        item = before = None
+        for entry in entries:
+            is_term, follows_term, before = entry.tag == "dt", before == "dt", entry.tag
+            if is_term:
+                _end_with_colon(entry)
+            if not is_short:
+                entry.tag = "p" if is_term else "div"
+                continue
+            if item is None or (is_term and not follows_term):
+                item = etree.Element("li")
+                entry.addprevious(item)
+            for part in [entry, *entry.iter("p")]:
+                part.tag = "span"
+            entry.tail = " "
+            item.append(entry)
+
+
+def _fits_an_item(entry: etree._Element) -> bool:
+    blocks = [part.tag for part in entry.iterdescendants() if part.tag in _BLOCKS or part.tag in ("pre", "table")]
+    return len(_flatten(entry)) <= _LONGEST_DEFINITION and blocks in ([], ["p"])
+
+
+def _end_with_colon(element: etree._Element) -> None:
+    """Adds a colon, unless the text ends with a sign."""
+    text = "".join(map(str, element.itertext())).rstrip()
+    if not (text[-1:].isalnum() or text[-1:] in ")]\"'`"):
+        return
+    while len(element) and not (element[-1].tail or "").strip():
+        element = element[-1]
+    if len(element):
+        element[-1].tail = f"{(element[-1].tail or '').rstrip()}:"
+    else:
+        element.text = f"{(element.text or '').rstrip()}:"
 
 
 def _spread_tables(root: etree._Element) -> None:
@@ -168,20 +243,23 @@ def _extract_main_text(root: etree._Element) -> str:
     )
 
 
-def _is_poorer(text: str, visible: str) -> bool:
-    """Whether the main text lost most headings or code blocks of the page, or most text of a small page."""
-    if len(visible) <= _SMALL_PAGE_CHARS and _count_letters(text) < _KEPT_SHARE * _count_letters(visible):
-        return True
+def _lacks_structure(text: str, visible: str) -> bool:
+    """Whether the main text lost most headings or code blocks of the page."""
     return any(
         len(mark.findall(text)) < _KEPT_SHARE * len(mark.findall(visible)) for mark in (_HEADING_LINE, _FENCE_LINE)
     )
 
 
+def _count_unlinked(root: etree._Element) -> int:
+    """The letters of a page outside links."""
+    linked = sum(_count_letters(_flatten(link)) for link in root.iter("a"))
+    return _count_letters("".join(map(str, root.itertext()))) - linked
+
+
 def convert_html(root: etree._Element) -> str:
     """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
     _drop_invisible(root)
-    _drop_contents(root)
-    _spread_tables(root)
+    _tidy(root)
     return canonical(_to_markdown(root)).strip("\n")
 
 
@@ -205,12 +283,12 @@ def _to_markdown(root: etree._Element) -> str:
     parts: list[str] = []
     _write(root, parts)
     text = "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"^(- .*)\n\n+(?=- )", r"\1\n", text, flags=re.M))
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"^( *(?:-|\d+\.) .*)\n\n+(?= *(?:-|\d+\.) )", r"\1\n", text, flags=re.M))
 
 
 def _write(element: etree._Element, parts: list[str]) -> None:
     tag = element.tag
-    if not isinstance(tag, str) or tag == "head" or tag in _FURNITURE:
+    if not isinstance(tag, str):
         return
     if tag in _HEADINGS:
         parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flatten(element)}\n\n")
@@ -226,13 +304,21 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         words = _flatten(element)
         _add(parts, f"`{words}`" if words and "`" not in words else words)
     else:
-        edge = "\n\n" if tag in _BLOCKS and not (parts and "".join(parts[-3:]).endswith("\n- ")) else ""
-        _add(parts, "\n- " if tag == "li" else edge)
+        edge = "\n\n" if tag in _BLOCKS and not _ITEM_BEGINS.search("".join(parts[-3:])) else ""
+        _add(parts, f"\n{_item_sign(element)} " if tag == "li" else edge)
         _write_words(element.text, parts)
         for child in element:
             _write(child, parts)
             _write_words(child.tail, parts)
         _add(parts, "\n\n" if tag in _BLOCKS else "")
+
+
+def _item_sign(item: etree._Element) -> str:
+    """The sign of a list item, indented by the items around it."""
+    parent = item.getparent()
+    number = 1 + sum(1 for _ in item.itersiblings("li", preceding=True))
+    sign = f"{number}." if parent is not None and parent.tag == "ol" else "-"
+    return "   " * sum(1 for _ in item.iterancestors("li")) + sign
 
 
 def _write_words(text: str | None, parts: list[str]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from retrieval.documents.extraction import extract
 
 PAGE = """<!DOCTYPE html><html lang="nl-NL"><head><meta charset="{charset}"><title>De café-gids</title>
@@ -63,3 +65,27 @@ def test_tables_of_contents_and_ways_to_other_pages_are_left_out() -> None:
     assert text.count("How to seal") == text.count("How to weigh") == 1
     for kept in ("Put it on a scale.", "a figure", "Two rings."):
         assert kept in text
+
+
+def test_definitions_notes_and_steps_keep_their_form() -> None:
+    page = f"""<html><head><title>Guide</title></head><body><h1>Guide</h1>
+        <ol><li><p>Open the lid.</p></li><li>Close it.<ul><li>Push.</li></ul></li></ol>
+        <dl><dt>Asset</dt><dd><p>What you own</p></dd><dt>Debt</dt><dt>Loan</dt><dd>What you owe</dd></dl>
+        <dl><dt><a name="d"><b>Date</b></a></dt><dd><p>{"When it begins. " * 30}</p><p>Or ends.</p></dd></dl>
+        <div class="note"><table border="0"><tr><td rowspan="2"><img src="note.png"></td><th>Note</th></tr>
+        <tr><td colspan="2"><p>Mind the gap.</p><ul><li>Now</li></ul></td></tr></table></div>
+        <main><aside><p>A note.</p></aside></main></body></html>"""
+    text = extract(page.encode(), "guide.html").text.replace("**", "")
+    assert re.search(r"1\. Open the lid\.\n2\. Close it\.\n +- Push\.", text), text
+    assert "- Asset: What you own\n- Debt: Loan: What you owe" in text
+    assert "Date:\n\nWhen it begins." in text
+    assert "Note:\n\nMind the gap.\n\n- Now" in text
+    assert "A note." in text
+    assert "|" not in text
+
+
+def test_a_manual_keeps_the_notes_that_trafilatura_leaves_out() -> None:
+    step = "<p>Open the lid of the machine and close it again.</p><dl><dt>Lid</dt><dd>Made of steel.</dd></dl>"
+    note = "<div class='note'><table><tr><th>Note</th></tr><tr><td>Mind the gap.</td></tr></table></div>"
+    text = extract(f"<html><body>{step * 20}{note * 20}</body></html>".encode(), "manual.html").text
+    assert text.count("Mind the gap.") == 20
