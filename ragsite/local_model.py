@@ -106,7 +106,7 @@ def _start_trial() -> None:
     try:
         model_trial.uses_functions(settings.OPENAI_MODEL)
     except (DatabaseError, OperationalError) as error:
-        print(f"The model is tried with the first question about a table: {error}")  # noqa: T201  # the Procfile's log
+        print(f"The model is tried with the first question about a table: {error}")  # the Procfile's log
     finally:
         connections.close_all()
 
