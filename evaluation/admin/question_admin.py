@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
@@ -28,22 +29,12 @@ from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, Who
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
 from retrieval.search.pipeline import place_to_search, search
-from retrieval.sources.options import LinesField
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
 # Passages offered to be picked, of the answer and of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A passage that may be what the question should find. ``is_expected`` when somebody has said so already."""
-
-    chunk: Chunk
-    preview: str
-    is_expected: bool
 
 
 class IsDraft(ConditionFilter):
@@ -66,29 +57,21 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
-class ArrayLinesField(LinesField):
-    """The values of an array, one a line. ``base_field`` is what an array's form field is made with."""
+class LinesField(SimpleArrayField):
+    """The values of an array, one a line; blank lines are left out."""
 
-    def __init__(self, *, base_field: forms.Field, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, base_field: forms.Field, **options: Any) -> None:
+        super().__init__(base_field, delimiter="\n", **options)
 
     def to_python(self, value: Any) -> Any:
         return clean_lines(super().to_python(value))
-
-
-class EvaluationQuestionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    class Meta:
-        model = EvaluationQuestion
-        fields = ("evaluation_set", "text", "expected_answer", "must", "must_not", "longest", "expects_refusal")
-        field_classes = {"must": ArrayLinesField, "must_not": ArrayLinesField}
-        widgets = {name: forms.Textarea(attrs={"rows": 3, "cols": 60}) for name in ("must", "must_not")}
 
 
 class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # A table has no labels but its heads, which are not said along with a field.
+        # A screen reader does not read the heads of the columns with a field.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -96,7 +79,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Words that somebody wrote are not those that the hash was made of."""
+        """The hash is that of the former words."""
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)
@@ -130,8 +113,9 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     list_per_page = 50
     search_fields = ["text", "expected_answer", "expected_passages__source"]
     autocomplete_fields = ["evaluation_set"]
-    form = EvaluationQuestionForm
-    fields = [*EvaluationQuestionForm.Meta.fields, "origin_shown"]
+    fields = [
+        "evaluation_set", "text", "expected_answer", "must", "must_not", "longest", "expects_refusal", "origin_shown"
+    ]  # fmt: skip
     readonly_fields = ["origin_shown"]
     inlines = [ExpectedPassageInline]
     change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
@@ -144,6 +128,11 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return questions.annotate(
             expected_count=Count("expected_passages", filter=Q(expected_passages__grade__gt=0), distinct=True)
         )
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> forms.Field | None:
+        if isinstance(db_field, ArrayField):
+            kwargs |= {"form_class": LinesField, "widget": forms.Textarea(attrs={"rows": 3, "cols": 60})}
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     @admin.display(description=_("question"), ordering="text")
     def excerpt(self, question: EvaluationQuestion) -> str:
@@ -176,45 +165,29 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return response
 
     def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
-        """What may be picked: the passages that the answer was made from, and what a search finds."""
-        question = obj
-        if question.expects_refusal or not self.has_change_permission(request, question):
+        """The passages that may be chosen: sources of the answer, and what a search finds."""
+        if obj.expects_refusal or not self.has_change_permission(request, obj):
             return {}
         query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
         found: list[int] = []
         problem = ""
         if query:
-            # Whoever sees the set sees all documents of its collection.
-            filters = SearchFilters(collections=(question.evaluation_set.collection_id,), readers=())
+            # A set is shown only to users who may read all documents of its collection.
+            filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
                 with place_to_search():
                     result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
             except RetrievalError as error:
                 problem = str(error)
-        of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
+        of_answer = [] if obj.answer is None else [source["chunk_id"] for source in obj.answer.sources]
         return {
             "may_pick": True,
             "searched": query,
             "search_problem": problem,
-            "found": self._offered(question, found),
-            "of_answer": self._offered(question, of_answer[:MOST_OFFERED]),
+            "found": _offered(obj, found),
+            "of_answer": _offered(obj, of_answer[:MOST_OFFERED]),
         }
-
-    def _offered(self, question: EvaluationQuestion, chunk_ids: list[int]) -> list[Offer]:
-        chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
-        by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
-        passages = question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash")
-        expected = set(passages)
-        return [
-            Offer(
-                chunk,
-                Truncator(" ".join(chunk.content.split())).words(PREVIEW_WORDS),
-                (chunk.document.source, chunk.content_hash) in expected,
-            )
-            for pk in chunk_ids
-            if (chunk := by_id.get(pk)) is not None
-        ]
 
     def get_urls(self) -> list[URLPattern]:
         route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
@@ -222,19 +195,35 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
-        """The passage named by ``chunk`` as one that the question should find."""
+        """Makes the passage named by ``chunk`` one that the question should find."""
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
-        if chunk is None:
-            self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
+        try:
+            if chunk is None:
+                raise EvaluationError(_t("This passage is gone: search for it again."))
+            building.expect(question, chunk)
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
         else:
-            try:
-                building.expect(question, chunk)
-            except EvaluationError as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
-                self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
+            message = _t("Expected: a passage of %s.") % chunk.document
+            self.log_change(request, question, message)
+            self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
+
+
+def _offered(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
+    """The passages that may be chosen, each with a preview, and whether it is expected already."""
+    chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
+    by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
+    expected = set(question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash"))
+    return [
+        (
+            chunk,
+            Truncator(" ".join(chunk.content.split())).words(PREVIEW_WORDS),
+            (chunk.document.source, chunk.content_hash) in expected,
+        )
+        for pk in chunk_ids
+        if (chunk := by_id.get(pk)) is not None
+    ]

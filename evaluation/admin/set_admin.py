@@ -1,22 +1,19 @@
-"""Evaluation sets in the admin: imported, and run."""
+"""Evaluation sets in the admin: made by hand or from files, and run."""
 
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Count, ForeignKey, QuerySet
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-)
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -24,21 +21,16 @@ from django.utils.translation import gettext_lazy as _
 from chat.conversations import rights
 from chat.models import Answer
 from evaluation.admin.run_admin import STYLES, trend_chart
-from evaluation.exceptions import EvaluationError
+from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
-from evaluation.sets import building, importing
-from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES
+from evaluation.sets import building
+from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
 from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin, admin_link
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
-from retrieval.models import Collection, Draft
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
-    User = AbstractBaseUser | AnonymousUser
+from retrieval.models import Draft
 
 NEWEST_RUNS = 10
 
@@ -63,29 +55,125 @@ class RunForm(forms.Form):
         self.has_draft = field.queryset.exists()
 
 
-class RunsOfSets(PageAdmin, WholeCollectionAdmin):
-    """The part of the sets' admin that runs them."""
+def check_size(file: UploadedFile[bytes]) -> None:
+    if (file.size or 0) > LARGEST_BYTES:
+        raise ValidationError(_t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20))
 
-    def has_run_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("evaluation.add_evaluationrun")
 
-    def runs_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
-        """What the page of a set shows of its runs."""
-        measurable = {kind: evaluation_set.questions.measurable(kind).count() for kind in RunKind}
+class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """A new set may get its questions from files in BEIR's form."""
+
+    queries = forms.FileField(
+        label=QUERIES,
+        required=False,
+        validators=[check_size],
+        help_text=_(
+            'A query may have an expected "answer", lists of words that an answer "must" and "must_not" contain, '
+            '"max_chars", or "expects_refusal": true.'
+        ),
+    )
+    qrels = forms.FileField(
+        label=JUDGEMENTS,
+        required=False,
+        validators=[check_size],
+        help_text=_(
+            "The judged documents are named by their source and must be in the collection. Not needed if the queries "
+            "say what is expected."
+        ),
+    )
+    questions: Sequence[ImportedQuestion] = ()
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        queries, qrels, collection = (cleaned.get(name) for name in ("queries", "qrels", "collection"))
+        if queries and collection:
+            try:
+                self.questions = building.read_files(queries.read(), qrels.read() if qrels else None, collection)
+            except UnreadableTestSet as error:
+                self.add_error("queries", str(error))
+        elif qrels:
+            self.add_error("queries", self.fields["queries"].error_messages["required"])
+        return cleaned
+
+
+@admin.register(EvaluationSet)
+class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
+    list_display = ["name", "collection", "questions", "drafts", "created_at"]
+    list_filter = [("collection", CollectionFilter)]
+    list_select_related = ["collection"]
+    search_fields = ["name", "slug", "description"]
+    # The model's own does not hold for rows that are counted.
+    ordering = ["name", "id"]
+    prepopulated_fields = {"slug": ["name"]}
+    form = EvaluationSetForm
+    fields = ["name", "slug", "collection", "description"]
+    change_form_template = "admin/evaluation/evaluationset/change_form.html"
+
+    class Media:
+        css = {"all": STYLES}
+        js = ["retrieval/live.js"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
+        sets: QuerySet[EvaluationSet] = super().get_queryset(request)
+        return sets.annotate(
+            question_count=Count("questions", distinct=True),
+            asked_count=Count("questions", filter=asked("questions"), distinct=True),
+        )
+
+    def get_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[Any]:
+        return [*self.fields, *([] if obj else ["queries", "qrels"])]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
+        # The expected passages are documents of this collection.
+        return ["collection"] if obj else []
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
+    ) -> forms.ModelChoiceField[Any] | None:
+        if db_field.name == "collection":
+            options["queryset"] = self.open_collections(request).in_service()
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: EvaluationSetForm, change: bool) -> None:
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+        building.add_questions(obj, form.questions)
+
+    @admin.display(description=_("questions"), ordering="question_count")
+    def questions(self, evaluation_set: EvaluationSet) -> SafeString:
+        count = getattr(evaluation_set, "question_count", 0)
+        return admin_link(EvaluationQuestion, count, evaluation_set__id__exact=evaluation_set.pk)
+
+    @admin.display(description=_("drafts"))
+    def drafts(self, evaluation_set: EvaluationSet) -> int:
+        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
+
+    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
+        """The runs of the set, and the form that asks for one."""
+        measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
         measure = measure_of(shown, metric)
-        runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
+        runs = list(obj.runs.all()[:NEWEST_RUNS])
         return {
-            "run_form": RunForm(evaluation_set) if self.has_run_permission(request) else None,
+            "counts": (self.questions(obj), self.drafts(obj)),
+            "run_form": RunForm(obj) if request.user.has_perm("evaluation.add_evaluationrun") else None,
             "measurable": measurable,
             "nothing_to_measure": NOTHING_TO_MEASURE,
             "runs": runs,
             "is_live": any(not run.is_finished for run in runs),
             "measure": measure,
             "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
-            "chart": trend_chart(evaluation_set, measure),
+            "chart": trend_chart(obj, measure),
         }
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
+            *super().get_urls(),
+        ]
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         """A run of the set with the profile chosen, on the documents chosen."""
@@ -105,133 +193,6 @@ class RunsOfSets(PageAdmin, WholeCollectionAdmin):
             return redirect("admin:evaluation_evaluationset_change", set_id)
         self.message_user(request, _t("Run #%d is requested.") % run.pk, messages.SUCCESS)
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
-
-
-def check_size(file: UploadedFile[bytes]) -> None:
-    if (file.size or 0) > LARGEST_BYTES:
-        raise ValidationError(_t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20))
-
-
-class ImportForm(forms.Form):
-    collection = forms.ModelChoiceField(
-        Collection.objects.none(),
-        label=_("Collection"),
-        help_text=_("The judged documents are named by their source and must be in it."),
-    )
-    slug = forms.SlugField(label=_("Short name"))
-    name = forms.CharField(label=_("Name"), max_length=200, required=False)
-    queries = forms.FileField(
-        label=QUERIES,
-        validators=[check_size],
-        help_text=_(
-            'A query may have an expected "answer", lists of words that an answer "must" and "must_not" contain, '
-            '"max_chars", or "expects_refusal": true.'
-        ),
-    )
-    qrels = forms.FileField(
-        label=JUDGEMENTS,
-        required=False,
-        validators=[check_size],
-        help_text=_("Not needed if the queries say what is expected."),
-    )
-
-    def __init__(self, collections: QuerySet[Collection], *args: Any) -> None:
-        super().__init__(*args)
-        field = self.fields["collection"]
-        assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = collections
-
-    def make_set(self, user: User) -> EvaluationSet:
-        """Raises: EvaluationError."""
-        given = self.cleaned_data
-        judgements = given["qrels"].read() if given["qrels"] is not None else None
-        options = {name: given[name] for name in ("collection", "slug", "name")}
-        return importing.import_beir(given["queries"].read(), judgements, **options, created_by=user)
-
-
-@admin.register(EvaluationSet)
-class EvaluationSetAdmin(RunsOfSets):
-    list_display = ["name", "collection", "questions", "drafts", "created_at"]
-    list_filter = [("collection", CollectionFilter)]
-    list_select_related = ["collection"]
-    search_fields = ["name", "slug", "description"]
-    # The model's own does not hold for rows that are counted.
-    ordering = ["name", "id"]
-    prepopulated_fields = {"slug": ["name"]}
-    fields = ["name", "slug", "collection", "description"]
-    change_list_template = "admin/evaluation/evaluationset/change_list.html"
-    change_form_template = "admin/evaluation/evaluationset/change_form.html"
-
-    class Media:
-        css = {"all": STYLES}
-        js = ["retrieval/live.js"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
-        sets: QuerySet[EvaluationSet] = super().get_queryset(request)
-        return sets.annotate(
-            question_count=Count("questions", distinct=True),
-            asked_count=Count("questions", filter=asked("questions"), distinct=True),
-        )
-
-    def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # The expected passages are documents of this collection.
-        return ["collection"] if obj else []
-
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
-    ) -> forms.ModelChoiceField[Any] | None:
-        if db_field.name == "collection":
-            options["queryset"] = self.open_collections(request).in_service()
-        return super().formfield_for_foreignkey(db_field, request, **options)
-
-    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: forms.ModelForm[Any], change: bool) -> None:
-        if not change:
-            obj.created_by_id = request.user.pk
-        super().save_model(request, obj, form, change)
-
-    # The list --------------------------------------------------------------------------------------------------------
-
-    @admin.display(description=_("questions"), ordering="question_count")
-    def questions(self, evaluation_set: EvaluationSet) -> SafeString:
-        count = getattr(evaluation_set, "question_count", 0)
-        return admin_link(EvaluationQuestion, count, evaluation_set__id__exact=evaluation_set.pk)
-
-    @admin.display(description=_("drafts"))
-    def drafts(self, evaluation_set: EvaluationSet) -> int:
-        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
-
-    # One set ---------------------------------------------------------------------------------------------------------
-
-    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
-        counts = self.questions(obj), self.drafts(obj)
-        return {**self.runs_context(request, obj), "counts": counts}
-
-    def get_urls(self) -> list[URLPattern]:
-        imports = self.admin_site.admin_view(self.import_view)
-        return [
-            path("import/", imports, name="evaluation_evaluationset_import"),
-            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
-            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
-            *super().get_urls(),
-        ]
-
-    def import_view(self, request: HttpRequest) -> HttpResponse:
-        """A set from files in BEIR's form."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        sent = (request.POST, request.FILES) if request.method == "POST" else ()
-        form = ImportForm(self.open_collections(request).in_service(), *sent)
-        if form.is_valid():
-            try:
-                made = form.make_set(request.user)
-            except EvaluationError as error:
-                form.add_error(None, str(error))
-            else:
-                self.log_addition(request, made, [{"added": {}}])
-                message = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
-                self.message_user(request, message, messages.SUCCESS)
-                return redirect("admin:evaluation_evaluationset_change", made.pk)
-        return self.render_page(request, "evaluationset/import", _t("Import a set"), {"form": form})
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""

@@ -1,15 +1,17 @@
-"""Questions made of answers that did not help, and the passages that questions expect."""
+"""How questions come into a set: from answers that did not help, and from files; and the passages that they expect."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.exceptions import EvaluationError
+from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.sets.beir_files import ImportedQuestion, read_questions
 from retrieval.documents.drafts.editing import draft_of
 from retrieval.models import Chunk, Collection, Document
 
@@ -18,11 +20,11 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 
 
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
-    """The set's question for this answer, and whether it is new; a draft until somebody says what it should find.
+    """The set's question for this answer, and whether it is new. It is a draft until somebody adds what is expected.
 
-    A follow-up is taken as it was rewritten, or with the question before it. A rewritten one may have words of all that
-    the answer rests on; where this is more than the set's collection, which is all that readers of the set
-    are sure to see, the question is taken as it was typed.
+    A follow-up is taken as it was rewritten, or with the question before it. A rewritten question may contain words of
+    all sources of the answer. If one of them is outside the set's collection, readers of the set may not see it: the
+    question is then taken as it was typed.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -42,7 +44,7 @@ def rests_within(answer: Answer, collection: Collection) -> bool:
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:
-    """The set that takes the answers of the collection that did not help, made when it is first needed."""
+    """The set for the collection's answers that did not help; created if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
         # Two long names may begin alike; the id tells them apart.
@@ -58,9 +60,9 @@ def complaints_of(collection: Collection) -> EvaluationSet:
 
 
 def collection_asked(answer: Answer) -> Collection | None:
-    """The collection that the answer was looked for in; where all were, the one its sources come from mostly.
+    """The collection that was asked; if all were, the one of most sources; of a draft, the draft's collection.
 
-    Of an answer from a draft it is the draft's collection. None when there is no collection at all.
+    None when there is no collection at all.
     """
     if answer.collection is not None:
         return _in_service(answer.collection)
@@ -72,15 +74,15 @@ def collection_asked(answer: Answer) -> Collection | None:
 
 
 def _in_service(collection: Collection) -> Collection:
-    """The collection itself; of a draft's working copy the one that it is a draft of."""
+    """The collection itself; for the working copy of a draft, the draft's collection."""
     draft = draft_of(collection)
     return collection if draft is None else draft.collection
 
 
 def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """The passage as one that the question should find; expected before, it has the new grade. Saved.
+    """The passage as one that the question should find, saved; if it was expected before, with the new grade.
 
-    Raises: EvaluationError when the documents are expected not to answer the question.
+    Raises: EvaluationError for a question that the documents should not answer.
     """
     if question.expects_refusal and grade > 0:
         raise EvaluationError(str(REFUSAL_HAS_NO_PASSAGE))
@@ -90,3 +92,41 @@ def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> Expect
         content_hash=chunk.content_hash,
         defaults={"quote": chunk.content, "grade": grade},
     )[0]
+
+
+def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
+    """The questions of two files in BEIR's form, whose document ids are sources of the collection.
+
+    Raises: UnreadableTestSet, which names the file and the line; also for a document that the collection lacks.
+    """
+    questions = read_questions(queries, judgements)
+    known = set(Document.objects.filter(collection=collection).values_list("source", flat=True))
+    unknown = [judged for one in questions for judged in one.judged if judged.grade > 0 and judged.source not in known]
+    if unknown:
+        more = f", and {len(unknown) - 1} lines more name others" if len(unknown) > 1 else ""
+        raise UnreadableTestSet(
+            f"{unknown[0].where}: the collection {collection.slug} has no document {unknown[0].source!r}{more}."
+        )
+    return questions
+
+
+def add_questions(evaluation_set: EvaluationSet, questions: Sequence[ImportedQuestion]) -> None:
+    rows = EvaluationQuestion.objects.bulk_create(
+        EvaluationQuestion(
+            evaluation_set=evaluation_set,
+            text=one.text,
+            expected_answer=one.expected_answer,
+            expects_refusal=one.expected.refusal,
+            must=list(one.expected.must),
+            must_not=list(one.expected.must_not),
+            longest=one.expected.longest,
+            origin=EvaluationQuestion.Origin.IMPORTED,
+            external_id=one.id,
+        )
+        for one in questions
+    )
+    ExpectedPassage.objects.bulk_create(
+        ExpectedPassage(question=row, source=judged.source, grade=judged.grade)
+        for row, one in zip(rows, questions, strict=True)
+        for judged in one.judged
+    )

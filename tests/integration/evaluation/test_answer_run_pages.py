@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from evaluation.admin.run_admin import verdict_badge
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import queue, run_execution
-from evaluation.sets import building, importing
+from evaluation.sets import building
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
 from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS
@@ -193,20 +193,6 @@ def test_drafts_are_what_no_run_asks(admin, answers) -> None:
     (row,) = admin.get(SETS).context["cl"].result_list
     assert (row.question_count, row.asked_count) == (5, 4)
     assert "1 of them is a draft" in admin.get(f"{SETS}{answers.pk}/change/").content.decode()
-
-
-def test_a_set_of_answers_comes_from_files(library) -> None:
-    queries = (
-        b'{"_id": "q1", "text": "How heavy is it?", "answer": " 3450 grams "}\n'
-        b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
-        b'{"_id": "q3", "text": "And when?", "must": ["9 am|nine", "daily"], "must_not": ["never"], "max_chars": 80}\n'
-    )
-    made = importing.import_beir(queries, None, library, slug="mine")
-    first, second, third = made.questions.order_by("pk")
-    assert (first.expected_answer, first.expects_refusal, first.origin) == ("3450 grams", False, "imported")
-    assert (second.expected_answer, second.expects_refusal) == ("", True)
-    assert (third.must, third.must_not, third.longest) == (["9 am|nine", "daily"], ["never"], 80)
-    assert made.questions.measurable("answers").count() == 3
 
 
 # In the terminal -----------------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
@@ -12,11 +10,10 @@ from chat.models import Answer, Feedback
 from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
 from evaluation.dashboard.scope import scope, scope_of
-from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import queue, run_execution
 from evaluation.runs.results import measure_of
-from evaluation.sets import building, importing
+from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Document, Draft
 from retrieval.search import profiles
@@ -161,17 +158,12 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
 
 
 def test_no_set_is_made_for_a_working_copy(admin, library, working_copy) -> None:
-    for address in (f"{SETS}add/", f"{SETS}import/"):
-        page = html(admin.get(address))
-        assert f'<option value="{library.pk}">' in page, address
-        assert f'<option value="{working_copy.pk}">' not in page, address
+    page = html(admin.get(f"{SETS}add/"))
+    assert f'<option value="{library.pk}">' in page
+    assert f'<option value="{working_copy.pk}">' not in page
     sent = {"name": "Mine", "slug": "mine", "collection": working_copy.pk, "description": ""}
     assert "errorlist" in html(admin.post(f"{SETS}add/", sent))
-    queries = json.dumps({"_id": "q", "text": "How heavy?", "answer": "3450 grams"}).encode()
-    with pytest.raises(EvaluationError, match="is a draft: make the set for Library, and run it on the draft"):
-        importing.import_beir(queries, None, working_copy, slug="mine")
     assert not EvaluationSet.objects.exists()
-    assert importing.import_beir(queries, None, library, slug="mine").collection == library
 
 
 def asked(collection: Collection | None, question: str, document: Document) -> Answer:

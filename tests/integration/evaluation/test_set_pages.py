@@ -9,9 +9,10 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from chat.models import Feedback
-from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue, run_execution
+from evaluation.sets.resolution import resolve
 from retrieval.models import Chunk, Publication
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
@@ -24,28 +25,43 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SETS = "/admin/evaluation/evaluationset/"
 QUESTIONS_PAGE = "/admin/evaluation/evaluationquestion/"
 RUNS = "/admin/evaluation/evaluationrun/"
-QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n'
-QRELS = b"q1\tpump.md\t2\n"
+QUERIES = (
+    b'{"_id": "q1", "text": "How heavy is it?"}\n'
+    b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
+    b'{"_id": "q3", "text": "And when?", "answer": " At nine. ", "must": ["9 am|nine"], "max_chars": 80}\n'
+)
+QRELS = b"q1\tpump.md\t2\nq3\thours.md\t1\n"
 
 
 # Making sets ---------------------------------------------------------------------------------------------------------
 
 
-def test_files_are_imported(admin, library) -> None:
-    sent = {"collection": library.pk, "slug": "mine", "name": ""}
-    files = {"queries": SimpleUploadedFile("q", QUERIES), "qrels": SimpleUploadedFile("r", QRELS)}
-    assert messages(admin.post(f"{SETS}import/", {**sent, **files}, follow=True)) == ["mine has 1 questions."]
+def add_set(admin, library, queries: bytes = QUERIES, qrels: bytes = QRELS) -> str:
+    sent = {"name": "Mine", "slug": "mine", "collection": library.pk, "description": ""}
+    files = {"queries": SimpleUploadedFile("q", queries), "qrels": SimpleUploadedFile("r", qrels)}
+    return admin.post(f"{SETS}add/", sent | {name: file for name, file in files.items() if file.size}).content.decode()
 
 
-def test_a_bad_file_is_told_by_line_and_nothing_is_imported(admin, library, monkeypatch) -> None:
-    sent = {"collection": library.pk, "slug": "mine"}
-    files = {"queries": SimpleUploadedFile("q", QUERIES), "qrels": SimpleUploadedFile("r", QRELS + b"q1\tgone\t1\n")}
-    html = admin.post(f"{SETS}import/", {**sent, **files}).content.decode()
-    assert escape("qrels.tsv, line 2: the collection library has no document 'gone'") in html
-    assert "This field is required." in admin.post(f"{SETS}import/", sent).content.decode()
+def test_a_set_comes_from_files_and_expects_whole_documents(admin, library) -> None:
+    add_set(admin, library)
+    first, second, third = EvaluationSet.objects.get(slug="mine").questions.order_by("pk")
+    assert (first.external_id, first.text, first.origin) == ("q1", "How heavy is it?", "imported")
+    assert (second.expected_answer, second.expects_refusal) == ("", True)
+    assert (third.expected_answer, third.must, third.longest) == ("At nine.", ["9 am|nine"], 80)
+    passages = list(ExpectedPassage.objects.all())
+    assert [(one.question, one.source, one.grade) for one in passages] == [
+        (first, "pump.md", 2),
+        (third, "hours.md", 1),
+    ]
+    assert all(one.whole and one.is_resolved for one in resolve(library.pk, passages).values())
+
+
+def test_a_bad_file_is_told_by_line_and_no_set_is_made(admin, library, monkeypatch) -> None:
+    html = add_set(admin, library, qrels=QRELS + b"q1\tgone\t1\nq1\tlost\t1\n")
+    assert escape("qrels.tsv, line 3: the collection library has no document 'gone', and 1 lines more") in html
+    assert "This field is required." in add_set(admin, library, queries=b"")
     monkeypatch.setattr("evaluation.admin.set_admin.LARGEST_BYTES", 10)
-    large = {**sent, "queries": SimpleUploadedFile("q", QUERIES)}
-    assert "The file is larger than" in admin.post(f"{SETS}import/", large).content.decode()
+    assert "The file is larger than" in add_set(admin, library)
     assert not EvaluationSet.objects.exists()
 
 
@@ -91,17 +107,17 @@ def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
     question = EvaluationQuestion.objects.get()
     assert (question.text, question.answer, question.origin) == ("How heavy is it?", answer, "feedback")
     assert question.evaluation_set.slug == "complaints-library"
-    assert [offer.chunk for offer in response.context["of_answer"]] == [chunk]
+    assert [offered for offered, *_ in response.context["of_answer"]] == [chunk]
     assert "draft" in admin.get(f"{QUESTIONS_PAGE}?draft=yes").content.decode()
     # A second click, and another passage found by searching.
     again = admin.post(make, {"answer": str(answer.pk)}, follow=True)
     assert messages(again) == ["This answer is a test case already."]
     found = admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/", {"passages": "ball valve"})
-    assert found.context["found"][0].chunk.document.source == "valve.md"
+    assert found.context["found"][0][0].document.source == "valve.md"
     expect = reverse("admin:evaluation_evaluationquestion_expect", args=[question.pk])
     picked = admin.post(expect, {"chunk": chunk.pk}, follow=True)
     assert messages(picked) == ["Expected: a passage of Pump."]
-    assert picked.context["of_answer"][0].is_expected
+    assert picked.context["of_answer"][0][2]
     assert question.expected_passages.get().content_hash == chunk.content_hash
     assert not EvaluationQuestion.objects.exclude(asked()).exists()
     assert "is gone" in messages(admin.post(expect, {"chunk": "999999"}, follow=True))[0]
@@ -241,7 +257,7 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
     for address in (SETS, f"{SETS}{evaluation_set.pk}/change/", RUNS, f"{RUNS}{run.pk}/change/", check):
         assert client.get(address).status_code == 200
     for address, sent in (
-        (f"{SETS}import/", {}),
+        (f"{SETS}add/", {}),
         (f"{SETS}make-case/", {"answer": str(answer.pk)}),
         (f"{SETS}{evaluation_set.pk}/run/", {"profile": "published"}),
         (reverse("admin:evaluation_evaluationquestion_expect", args=[question.pk]), {"chunk": "1"}),

@@ -5,19 +5,15 @@ from __future__ import annotations
 import pytest
 
 from chat.models import Answer
-from evaluation.exceptions import EvaluationError, UnreadableTestSet
-from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.evaluation_set import asked
-from evaluation.sets import building, importing
+from evaluation.sets import building
 from evaluation.sets.resolution import fingerprint, measured_questions, resolve
 from retrieval.models import Chunk, Collection
 from tests.support.evaluation_sets import DOCUMENTS, set_of
 from tests.support.judged_answers import completed_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n{"_id": "q2", "text": "When?"}\n'
-QRELS = b"q1\tpump.md\t2\nq2\thours.md\t1\n"
 
 
 def resolved(collection, question) -> list[list[str]]:
@@ -138,27 +134,3 @@ def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
     assert building.collection_asked(answer) == library
     answer.collection = other
     assert building.collection_asked(answer) == other
-
-
-# From files, and into them -------------------------------------------------------------------------------------------
-
-
-def test_an_imported_set_expects_whole_documents(library) -> None:
-    made = importing.import_beir(QUERIES, QRELS, library, slug="mine", name="Mine")
-    first, second = made.questions.all()
-    assert (first.external_id, first.text, first.origin) == ("q1", "How heavy is it?", "imported")
-    assert (first.expected_passages.get().grade, second.expected_passages.get().source) == (2, "hours.md")
-    found = resolve(library.pk, list(ExpectedPassage.objects.all()))
-    assert all(one.whole and one.is_resolved for one in found.values())
-
-
-def test_nothing_is_half_imported(library) -> None:
-    with pytest.raises(UnreadableTestSet) as caught:
-        importing.import_beir(QUERIES, QRELS + b"q2\tgone.md\t1\nq1\tlost.md\t1\n", library, slug="mine")
-    assert "qrels.tsv, line 4: the collection library has no document 'lost.md'" in str(caught.value)
-    assert "1 lines more" in str(caught.value)
-    assert not EvaluationSet.objects.exists()
-    # Judged not relevant, it need not be there.
-    importing.import_beir(QUERIES, QRELS + b"q2\tgone.md\t0\n", library, slug="mine")
-    with pytest.raises(EvaluationError, match="named 'mine' already"):
-        importing.import_beir(QUERIES, QRELS, library, slug="mine")
