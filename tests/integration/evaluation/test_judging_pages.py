@@ -93,8 +93,7 @@ def test_an_admin_has_answers_judged_that_were_not(admin, settings):
 
 def test_who_may_only_look_cannot_have_judged(client, judgement):
     client.force_login(staff("view_judgement", "view_score"))
-    page = client.get(CHANGELIST).content.decode()
-    assert "judge_again" not in page
+    assert "judge_again" not in client.get(CHANGELIST).content.decode()
     finished(judgement, status="failed")
     client.post(CHANGELIST, {"action": "judge_again", "_selected_action": [judgement.pk]})
     judgement.refresh_from_db()
@@ -142,9 +141,7 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     assert "groundedness (rules)" in after
     assert "pending" not in after
     assert "hx-trigger" not in after
-
-
-def test_an_error_of_a_metric_is_told_once(admin, judgement):
-    finished(judgement, status="failed", error="faithfulness: The judge named no claims.")
-    Score.objects.create(judgement=judgement, metric="faithfulness", error="The judge named no claims.")
-    assert panel(admin, judgement.answer).count("The judge named no claims.") == 1
+    # The error of a metric is shown once, though the judgement repeats it.
+    failed = finished(judgements.request(judgement.answer, judges=["model"])[0], status="failed", error="f: No claims.")
+    Score.objects.create(judgement=failed, metric="faithfulness", error="No claims.")
+    assert panel(admin, judgement.answer).count("No claims.") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat.types import CheckedStatement
-from evaluation.runs.agreement import agreement, groundedness, is_right
+from evaluation.runs.agreement import agreement, groundedness, holds_answer, is_right
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 
@@ -71,3 +71,32 @@ def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out(
     assert groundedness([*statements, unmeasured], refused=False) == 0.5
     assert groundedness([unmeasured], refused=False) is None
     assert groundedness(statements, refused=True) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("It began in October 1973, of course.", "October 1973"),
+        ("the World-War II", "World War II"),
+        ("Bezoek is er van 14.00 – 16.00 uur.", "14.00 – 16.00 uur"),
+        ("hosted by the Normans", "The Normans"),
+        ("use `addVar` for it", "ADDVAR"),
+    ],
+)
+def test_an_answer_is_held_whatever_its_case_punctuation_and_articles(text: str, answer: str) -> None:
+    assert holds_answer(text, ["something else", answer])
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("born in 1939", ["39"]),
+        ("war of the worlds II", ["World War II"]),
+        ("the the the", ["the"]),
+        ("anything", []),
+        ("", ["anything"]),
+        ("12.5 bar", ["5 bar", "12", "12.5 bars"]),
+    ],
+)
+def test_parts_of_words_other_orders_and_nothing_are_not(text: str, answers: list[str]) -> None:
+    assert not holds_answer(text, answers)

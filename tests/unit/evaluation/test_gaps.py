@@ -44,20 +44,16 @@ unit_vectors = st.lists(st.tuples(*[st.integers(-5, 5)] * 3).filter(any), max_si
 
 
 @given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer), st.randoms())
-def test_the_order_of_the_questions_does_not_matter(held, random):
-    shuffled = list(held)
-    random.shuffle(shuffled)
-    assert grouped(shuffled) == grouped(held)
-
-
-@given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer))
-def test_every_question_is_in_one_gap(held):
+def test_every_question_is_in_one_gap_whatever_their_order(held, random):
     found = grouped(held)
     assert sorted(one.answer for gap in found for one in gap.asked) == sorted(one.answer for one in held)
     assert [gap.size for gap in found] == sorted((gap.size for gap in found), reverse=True)
     for gap in found:
         assert len({word for one in gap.asked for word in DIRECTIONS if word in one.question}) == 1
         assert {one.question for one in gap.examples} <= set(gap.questions)
+    shuffled = list(held)
+    random.shuffle(shuffled)
+    assert grouped(shuffled) == found
 
 
 @settings(max_examples=100)
@@ -90,9 +86,3 @@ def test_the_same_question_in_other_capitals_is_one_wording():
     assert (first.size, first.questions, first.others) == (2, ("why is the  PUMP hot?",), 0)
     assert [one.answer for one in first.asked] == ["0002", "0001"]
     assert second.questions == ("How is leave paid?",)
-
-
-def test_no_questions_are_no_gaps():
-    assert gaps([], np.zeros((0, 4), dtype=np.float32)) == []
-    assert clusters(np.zeros((0, 4), dtype=np.float32), 0.5) == []
-    assert clusters(np.ones((1, 1), dtype=np.float32), 0.5) == [(0,)]
