@@ -117,28 +117,20 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> No
     assert measured(answers).answer_results.get().expectations == pytest.approx(1 / 3)
 
 
-def test_means_are_over_the_questions_that_a_metric_tells_of(answers) -> None:
-    run = measured(answers)
-    results = list(run.answer_results.all())
-    told = run.summary["metrics"]
-    assert {name: one["questions"] for name, one in told.items()} == {"agreement": 4, "refusal": 4}
-    agreement = interval_of(run, "agreement")
-    assert agreement is not None
-    assert agreement.mean == pytest.approx(sum(result.agreement for result in results) / 4)
-    assert agreement.low < agreement.mean < agreement.high
-    assert run.summary["questions"] == 4
-    assert "usage" not in run.summary
-    assert "judged" not in run.summary
-    assert json.loads(json.dumps(run.summary)) == run.summary
-
-
 def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) -> None:
-    run = measured(answers, BLIND)
-    results = {result.text: result for result in run.answer_results.all()}
+    blind, seeing = measured(answers, BLIND), measured(answers)
+    results = {result.text: result for result in blind.answer_results.all()}
     assert all(result.refused for result in results.values())
     assert [results[text].agreement for text in ANSWERS] == [0, 0, 0, 1]
     assert [results[text].refusal for text in ANSWERS] == [0, 0, 0, 1]
-    assert "groundedness" not in run.summary["metrics"]
+    # Means and comparisons are over the questions that have a value.
+    assert {name: one["questions"] for name, one in blind.summary["metrics"].items()} == {"agreement": 4, "refusal": 4}
+    assert interval_of(blind, "agreement").mean == 0.25
+    compared = compare(seeing, blind)
+    assert compared.metric == "agreement"
+    assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
+    assert (compared.questions, compared.same, compared.worse) == (4, 1, ())
+    assert "groundedness" not in compared.differences
 
 
 def test_questions_without_an_expected_answer_are_not_asked(answers, library) -> None:
@@ -154,18 +146,10 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library) ->
     assert "has an expected answer, or words that an answer must hold, or expects a refusal" in empty.error
 
 
-def test_a_search_that_waits_is_no_run_of_answers(answers) -> None:
+def test_search_runs_and_answers_runs_are_told_apart(answers) -> None:
     search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
     assert search != run
     assert queue.request_run(answers, MEANING, kind="answers") == run
-
-
-def test_a_question_expects_an_answer_or_a_refusal_and_not_both(answers) -> None:
-    with pytest.raises(IntegrityError), transaction.atomic():
-        answers.questions.filter(text=PUMP).update(expects_refusal=True)
-
-
-def test_what_does_not_matter_to_answers_leaves_their_fingerprint(answers) -> None:
     before = {kind: fingerprint(measured_questions(answers, kind), kind) for kind in ("search", "answers")}
     question = answers.questions.get(text=PUMP)
     expect(question, Chunk.objects.get(document__source="pump.md"))
@@ -174,6 +158,8 @@ def test_what_does_not_matter_to_answers_leaves_their_fingerprint(answers) -> No
     question.expected_answer = "4 kilos"
     question.save()
     assert fingerprint(measured_questions(answers, "answers"), "answers") != before["answers"]
+    with pytest.raises(IntegrityError), transaction.atomic():
+        answers.questions.filter(text=PUMP).update(expects_refusal=True)
 
 
 # The model -----------------------------------------------------------------------------------------------------------
@@ -229,18 +215,6 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
     assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
 
 
-# What differs --------------------------------------------------------------------------------------------------------
-
-
-def test_runs_are_compared_where_both_have_a_value(answers) -> None:
-    blind, seeing = measured(answers, BLIND), measured(answers)
-    compared = compare(seeing, blind)
-    assert compared.metric == "agreement"
-    assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
-    assert (compared.questions, compared.same, compared.worse) == (4, 1, ())
-    assert "groundedness" not in compared.differences, "the blind run answered nothing"
-
-
 # Gates ---------------------------------------------------------------------------------------------------------------
 
 
@@ -291,34 +265,25 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     filters = SearchFilters(collections=(answers.collection_id,))
     sources = async_to_sync(measurement.reply_to)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
-    run = measured(answers)
-    (result,) = run.answer_results.all()
-    assert result.judge == "tiny-judge"
-    assert set(result.judged) == {
-        "faithfulness", "answer_relevancy", "contextual_relevancy", "contextual_precision", "contextual_recall",
-    }  # fmt: skip
-    assert result.judged["faithfulness"]["score"] == 0.5
-    assert result.judged["contextual_recall"]["score"] == 1
-    assert result.judge_error == ""
-    assert any("3450 grams" in json.dumps(request) for request in judge.requests)
-    told = run.summary["judged"]
-    assert told["judges"] == ["tiny-judge"]
-    assert told["broken_off"] == 0
-    faithfulness = told["metrics"]["faithfulness"]
-    assert (faithfulness["mean"], faithfulness["questions"], faithfulness["errors"]) == (0.5, 1, 0)
-    assert tokens_spent() == 110 * len(judge.requests)
-
-
-def test_an_unusable_judgement_is_an_error_and_no_number(answers, model, judge) -> None:
-    answers.questions.exclude(text=PUMP).delete()
     judge.judged["Claims"] = {"claims": []}
     run = measured(answers)
     (result,) = run.answer_results.all()
+    assert (result.judge, result.judge_error) == ("tiny-judge", "")
+    assert set(result.judged) == {
+        "faithfulness", "answer_relevancy", "contextual_relevancy", "contextual_precision", "contextual_recall",
+    }  # fmt: skip
+    assert result.judged["contextual_recall"]["score"] == 1
+    # An unusable judgement is an error and no number.
     assert set(result.judged["faithfulness"]) == {"error"}
     assert "named no claims" in result.judged["faithfulness"]["error"]
-    faithfulness = run.summary["judged"]["metrics"]["faithfulness"]
-    assert faithfulness == {"errors": 1}
+    assert any("3450 grams" in json.dumps(request) for request in judge.requests)
+    told = run.summary["judged"]
+    assert (told["judges"], told["broken_off"]) == (["tiny-judge"], 0)
+    recall = told["metrics"]["contextual_recall"]
+    assert (recall["mean"], recall["questions"], recall["errors"]) == (1, 1, 0)
+    assert told["metrics"]["faithfulness"] == {"errors": 1}
     assert run.is_reliable, "its own figures do not depend on the judge"
+    assert tokens_spent() == 110 * len(judge.requests)
 
 
 def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge) -> None:
