@@ -1,4 +1,4 @@
-"""The settings of judging, with their checks: which answers are judged, and by which judge."""
+"""The settings of judging and their checks: which answers are judged, and by which judge."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def has_judge_model() -> bool:
-    """Whether a language model is named that can judge. Never silently the one that answers: it would grade itself."""
+    """Whether a language model is configured as judge. It is never the one that answers: that would grade itself."""
     return bool(settings.JUDGE_BASE_URL and settings.JUDGE_MODEL)
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Whether the model judges this answer: the same for the same id, for a share of JUDGE_SAMPLE_RATE of all ids."""
+    """Whether the model judges this answer: a share JUDGE_SAMPLE_RATE of the ids, always the same ones."""
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
@@ -32,7 +32,7 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
 def judge(kind: str, meter: Meter) -> Judge:
     """The judge for one judgement. Raises: JudgeUnavailable when none is configured.
 
-    Imports DeepEval, which is for a worker's task alone.
+    Imports DeepEval, so only a worker may call it.
     """
     if kind == Judgement.Judge.OFFLINE:
         from evaluation.judges.offline_judge import OfflineJudge
@@ -58,26 +58,22 @@ def judge(kind: str, meter: Meter) -> Judge:
 
 @register()
 def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
-    messages: list[CheckMessage] = []
-    if settings.JUDGE_BASE_URL or settings.JUDGE_MODEL:
-        if not has_judge_model():
-            messages.append(Error("JUDGE_BASE_URL and JUDGE_MODEL belong together: set both.", id="evaluation.E001"))
-        else:
-            try:
-                ChatModel(settings.JUDGE_BASE_URL, settings.JUDGE_API_KEY, settings.JUDGE_MODEL, 1.0)
-            except ImproperModel as error:
-                messages.append(Error(f"The judge cannot be asked: {error}", id="evaluation.E001"))
-    return messages
+    if not settings.JUDGE_BASE_URL and not settings.JUDGE_MODEL:
+        return []
+    if not has_judge_model():
+        return [Error("JUDGE_BASE_URL and JUDGE_MODEL belong together: set both.", id="evaluation.E001")]
+    try:
+        ChatModel(settings.JUDGE_BASE_URL, settings.JUDGE_API_KEY, settings.JUDGE_MODEL, 1.0)
+    except ImproperModel as error:
+        return [Error(f"The judge cannot be asked: {error}", id="evaluation.E001")]
+    return []
 
 
 @register()
 def numbers_make_sense(**_: Any) -> list[CheckMessage]:
-    requirements = {
-        "JUDGE_SAMPLE_RATE must lie between 0 and 1.": 0 <= settings.JUDGE_SAMPLE_RATE <= 1,
-        "JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.": settings.JUDGE_DAILY_BUDGET_TOKENS >= 0,
-    }
-    return [
-        Error(message, id=f"evaluation.E{number:03}")
-        for number, (message, is_met) in enumerate(requirements.items(), start=2)
-        if not is_met
-    ]
+    messages: list[CheckMessage] = []
+    if not 0 <= settings.JUDGE_SAMPLE_RATE <= 1:
+        messages.append(Error("JUDGE_SAMPLE_RATE must lie between 0 and 1.", id="evaluation.E002"))
+    if settings.JUDGE_DAILY_BUDGET_TOKENS < 0:
+        messages.append(Error("JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.", id="evaluation.E003"))
+    return messages

@@ -1,9 +1,8 @@
 """Judging answers in the background: which answers wait for a judge, the tokens that it may use, and one judgement.
 
-A judgement's row is its job (see `retrieval.infrastructure`). A worker leases it and stores each score as it comes;
-what a killed worker had measured stays, and its successor measures the rest. An error is stored as an error, tried
-again later each time, and never turned into a number. :func:`request_forgotten` finds the answers whose web process
-died before it could ask for a judgement.
+A judgement's row is its job (see `retrieval.infrastructure`). A worker leases it and stores each score at once: if the
+worker is killed, the next one measures the rest. An error is stored as an error, tried again later, and never becomes a
+number. :func:`request_forgotten` finds the answers whose web process died before it requested a judgement.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -42,31 +41,18 @@ from retrieval.infrastructure.database import not_waiting
 from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
 from retrieval.types import ContextBlock, Passage
 
-# A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
+# A judgement ends after this time, well before the broker gives its task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
-def tokens_spent(day: date | None = None) -> int:
-    """Tokens consumed on a day, by default today."""
-    usage = JudgeUsage.objects.filter(day=day or timezone.localdate()).first()
+def tokens_spent() -> int:
+    """The tokens that judging has used today."""
+    usage = JudgeUsage.objects.filter(day=timezone.localdate()).first()
     return usage.total_tokens if usage is not None else 0
 
 
-def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
-    """Counts the tokens on the day; returns the update that counts them on a row of the same fields."""
-    consumed = {
-        "prompt_tokens": F("prompt_tokens") + prompt_tokens,
-        "completion_tokens": F("completion_tokens") + completion_tokens,
-    }
-    day = timezone.localdate()
-    if not JudgeUsage.objects.filter(day=day).update(**consumed):
-        JudgeUsage.objects.get_or_create(day=day)
-        JudgeUsage.objects.filter(day=day).update(**consumed)
-    return consumed
-
-
 class JobMeter:
-    """Implements ``Meter`` for a leased job: tokens count on the day at once, those of a killed worker too."""
+    """Implements ``Meter`` for a leased job. Tokens are counted at once, so those of a killed worker count too."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -83,7 +69,13 @@ class JobMeter:
             raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        consumed = spend(prompt_tokens, completion_tokens)
+        consumed = {
+            "prompt_tokens": F("prompt_tokens") + prompt_tokens,
+            "completion_tokens": F("completion_tokens") + completion_tokens,
+        }
+        day = timezone.localdate()
+        JudgeUsage.objects.get_or_create(day=day)
+        JudgeUsage.objects.filter(day=day).update(**consumed)
         if isinstance(self._job, Judgement):
             self._job.write(**consumed)
 
@@ -94,7 +86,7 @@ MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create the answer's judgements for a worker to make; existing ones are not changed."""
+    """Create the answer's judgements, for a worker to make; those that exist are not changed."""
     wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
@@ -104,7 +96,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judg
 
 
 def planned_judges(answer: Answer) -> list[str]:
-    """The judges that an answer gets unasked. The model judges a sample, and no answer that only repeats another."""
+    """The judges of an answer. The model judges a sample, without answers that repeat another."""
     judges = []
     if settings.EVALUATE_ANSWERS:
         judges.append(Judgement.Judge.OFFLINE.value)
@@ -114,9 +106,9 @@ def planned_judges(answer: Answer) -> list[str]:
 
 
 def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Have these judged from the start, by the judge as it is configured now; returns how many.
+    """Restart these judgements, with the judge as it is configured now; returns how many.
 
-    A worker busy with one of them loses its lease.
+    A worker that works on one of them loses its lease.
     """
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
@@ -129,14 +121,14 @@ def request_again(judgements: QuerySet[Judgement]) -> int:
 
 
 def request_forgotten() -> int:
-    """Have judged what was answered of late and has no judgement; returns how many answers that were."""
+    """Request judgements of recent answers that have none; returns the number of answers."""
     now = timezone.now()
     forgotten = Answer.objects.filter(
         ~Exists(Judgement.objects.filter(answer=OuterRef("pk"))),
         status=Answer.Status.COMPLETED,
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
-    # What no judge is planned for stays without a judgement, and must not stand before the others for ever.
+    # Answers without a planned judge stay without a judgement, and must not fill the first places for ever.
     wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned_judges(answer))
     return sum(bool(request(answer)) for answer in islice(wanted, MOST_AT_ONCE))
 
@@ -145,9 +137,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge(judgement_id: int) -> Judgement | None:
-    """The judgement, taken as far as it goes; None when there was nothing to lease, or the lease was lost.
+    """The judgement after an attempt; None when there was nothing to lease, or the lease was lost.
 
-    Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
+    An error is stored in the row, with the time of the next attempt if another attempt may help.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -171,13 +163,13 @@ def judge(judgement_id: int) -> Judgement | None:
 
 
 def _measure(judgement: Judgement) -> None:
-    """Measure what has not been measured yet. Raises: JudgeError, which says what could not be."""
+    """Measure the metrics that have no score yet. Raises: JudgeError, which names the metrics that failed."""
     case = case_of(judgement.answer)
     judge = conf.judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
     metrics = judge.metrics(case)
     if not metrics:
-        judgement.end(Judgement.Status.SKIPPED, "There is nothing to judge: the answer refuses, without any source.")
+        judgement.end(Judgement.Status.SKIPPED, "There is nothing to judge: the answer is a refusal without sources.")
         return
     measured = set(judgement.scores.filter(score__isnull=False).values_list("metric", flat=True))
     problems: list[str] = []
@@ -223,9 +215,9 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def case_of(answer: Answer) -> Case:
-    """The answer with the question as it was answered, and its sources as they were then; blank sources are left out.
+    """The answer with its question as it was searched, and its sources as they were stored with it.
 
-    The documents may have changed since: it is judged by what it was made from.
+    Blank sources are left out. The documents may have changed since.
     """
     return Case(
         question=answer.standing_alone,
@@ -237,7 +229,7 @@ def case_of(answer: Answer) -> Case:
 
 
 def _source(saved: Mapping[str, Any]) -> ContextSource:
-    """The source from its saved form (``chat.streaming.payloads.source``), its block one passage."""
+    """The source from its stored form (``chat.streaming.payloads.source``), as a block of one passage."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],
@@ -269,11 +261,10 @@ def _source(saved: Mapping[str, Any]) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Each score or error that is there, the rules' before the model's, and a row for each judge not yet done."""
+    """The scores and errors, those of the rules first, and a row for each judge that is not done."""
     found = []
-    order = {judge.value: place for place, judge in enumerate(Judgement.Judge)}
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
-    for judgement in sorted(judgements, key=lambda judgement: order[judgement.judge]):
+    for judgement in judgements.order_by("-judge"):  # "offline" before "model"
         judge = judgement.get_judge_display()
         errors = 0
         for score in judgement.scores.all():
@@ -289,6 +280,6 @@ def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
-    # What a crash of the database takes back is found by `request_forgotten`.
+    # If the database crashes before this is on disk, `request_forgotten` finds the answer.
     with not_waiting():
         request(answer)

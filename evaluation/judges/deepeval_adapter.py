@@ -1,10 +1,8 @@
-"""The adapter to DeepEval: the one module that imports it, without what it does unasked.
+"""The adapter to DeepEval: the one module that imports it, with its side effects off.
 
-Only a worker's task imports this module.
-
-Unless told otherwise before its first import, DeepEval sends telemetry, reads `.env` and a key file of its own from the
-current folder into the environment, writes files there, and offers to open a browser. Importing it takes over a second
-and 95 MiB and patches asyncio, which is why no web process may do it.
+By default DeepEval sends telemetry, reads `.env` and a key file of its own from the current folder into the
+environment, writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches
+asyncio: only a worker's task imports this module, never a web process.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import sys
 from chat.answering.citations import remove_markers
 from evaluation.judges.types import Case
 
-# Set, not defaulted: an environment that says otherwise has not been asked.
+# These override the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -35,9 +33,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With a key, results would go to its maker's platform.
+    # With a key, it would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # It prints and warns that it may not write files, which is what was asked for.
+    # It prints and logs a warning that it may not write files.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -78,10 +76,10 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """The case's texts, without the marks for which DeepEval would open a file or an address."""
+    """The texts of the case, without the marks that make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_harmless(case.question),
-        # Without markers, which a judge would take for claims.
+        # A judge would take markers for claims.
         actual_output=_harmless(remove_markers(case.answer)),
         expected_output=_harmless(case.reference) or None,
         retrieval_context=[_harmless(source.block.content) for source in case.sources],

@@ -1,9 +1,8 @@
-"""DeepEval's metrics, judged by a language model. A missing judgement is an error, never a score.
+"""DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-Measured with DeepEval 4.3.1: when the judge names no claims, no statements or no verdicts, faithfulness and answer
-relevancy are 1 and context relevancy is 0; verdicts it does not understand are dropped, and the rest counts alone; a
-TypeError in the judge is swallowed and the question asked again without a form; `[DEEPEVAL:IMAGE:path]` in a document
-has it read that file or address.
+What is guarded against, in DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and answer relevancy
+are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a TypeError of the judge
+and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or address.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Of a refusal, only what was found is judged: were there passages that could have answered?"""
+        """Of a refusal only the sources are judged: could they have answered?"""
         if not case.sources:
             return ()
         if case.refused:
@@ -61,9 +60,9 @@ class DeepEvalJudge:
         )
         test_case = deepeval_case(case)
         if not test_case.retrieval_context or test_case.multimodal:
-            raise UnusableJudgement("There are no passages that could be judged.")
+            raise UnusableJudgement("There are no passages to judge.")
         try:
-            # Not evaluate(), which phones home and writes files.
+            # Not evaluate(): that sends telemetry and writes files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _judge_error(metric, error) from error
@@ -75,7 +74,7 @@ class DeepEvalJudge:
 
 
 class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
-    """The judge as DeepEval wants it."""
+    """The judge's model in DeepEval's form."""
 
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self._model, self._meter = model, meter
@@ -93,15 +92,15 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # As a TypeError it would be swallowed, and the question asked again without a form.
+            # DeepEval would catch a TypeError, and ask again without a form.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
-        raise UnusableJudgement("The judge is asked one thing after the other; nothing here awaits it.")
+        raise UnusableJudgement("The judge is not asked asynchronously.")
 
 
 def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """What went wrong first: DeepEval and its retries wrap errors in errors."""
+    """The first error of the judge among the causes: DeepEval and its retries wrap errors."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
@@ -111,7 +110,7 @@ def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and what lies behind it, outermost first."""
+    """The error and its causes, outermost first."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -120,9 +119,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """What the score was counted from, an object a verdict.
+    """The verdicts behind the score.
 
-    Raises: UnusableJudgement when there are none, or not as many as things to judge.
+    Raises: UnusableJudgement when there are none, or not one for each thing to judge.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

@@ -1,7 +1,7 @@
-"""The judge that needs no model but the embedder, and judges every answer: deterministic metrics in DeepEval's form.
+"""The judge of every answer, which needs no model but the embedder: deterministic metrics in DeepEval's form.
 
-The same answer always gets the same score. Each metric serves one case: DeepEval's test case holds the texts, but not
-which sentence cites which passage.
+The same answer always gets the same score. There is an instance of a metric for each case, because DeepEval's test case
+has the texts but not which sentence cites which passage.
 """
 
 from __future__ import annotations
@@ -26,13 +26,10 @@ from retrieval.exceptions import RetrievalError
 from retrieval.index.closeness import current_calibration, missing_calibration
 from retrieval.text.sentences import split_sentences
 
-# How relevant a text is to a question, by its sentences.
-#
-# A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's
-# (:class:`Calibration`), and the share of the question's words that it holds, in itself or in the headings above it.
-# On 240 questions each of SQuAD 2 (English) and XQuAD (Dutch), with the sentence that answers and one from another
-# passage, the mean tells the two apart with an AUROC of 0.987 and 0.998 with multilingual-e5-small (the closeness
-# alone 0.977 and 0.991, the words alone 0.982 and 0.971), and of 0.998 and 0.977 with all-MiniLM-L6-v2.
+# A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's, and the
+# share of the question's words that it or the headings above it contain. Measured on 240 questions each of SQuAD 2
+# (English) and XQuAD (Dutch), the answering sentence against one of another passage, AUROC: 0.987 and 0.998 with
+# multilingual-e5-small (closeness alone 0.977 and 0.991, words alone 0.982 and 0.971).
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,14 +38,13 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
-# Of the answering sentences 90 % and 89 % lie above it, of the others 100 % below; with all-MiniLM-L6-v2 94 % in both
-# languages, and 100 % and 89 %.
+# 90 % and 89 % of the answering sentences are above it, and all others below.
 THRESHOLD = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Relevancy:
-    """The sentence of a text that bears most on the question. ``score``, ``similarity`` and ``coverage``: [0, 1]."""
+    """A text's most relevant sentence. ``score``, ``similarity`` and ``coverage`` are in [0, 1]."""
 
     sentence: str
     score: float
@@ -59,9 +55,9 @@ class Relevancy:
 def relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """The best sentence of each text, given as (headings above it, text); ties go to the earlier sentence.
+    """The best sentence of each text, which is given as (headings, text); of equal sentences the first.
 
-    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension).
+    A text without words has relevancy 0. ``embed`` returns unit vectors, shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -93,13 +89,13 @@ Compute = Callable[[], Measured]
 
 
 class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
-    """A metric of DeepEval's form that is computed here, of one case."""
+    """A metric in DeepEval's form that this module computes for one case."""
 
     async_mode = False
     evaluation_model = None
     include_reason = True
     using_native_model = False
-    # DeepEval's own annotation says that this is a type.
+    # DeepEval annotates this as a type.
     _required_params: Any = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
 
     def __init__(self, name: str, compute: Compute) -> None:
@@ -125,7 +121,7 @@ def _measured(verified: Verified) -> Sequence[CheckedStatement]:
     """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
-        raise NotMeasurable("The answer is in another language than its passages, so its words tell nothing.")
+        raise NotMeasurable("The answer is in another language than its passages, so their words cannot be compared.")
     return statements
 
 
@@ -141,13 +137,13 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
 
 
 def _shorten(text: str) -> str:
-    """The beginning of the text for a reason, without markers and Markdown's emphasis."""
+    """The beginning of the text, without markers and emphasis, to be quoted in a reason."""
     text = " ".join(_EMPHASIS.sub("", remove_markers(text)).split())
     return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
 
 
 class OfflineJudge:
-    """Implements ``Judge`` for one case. Deterministic, given the embedder."""
+    """Implements ``Judge`` for one case."""
 
     name = NAME
 
@@ -155,7 +151,7 @@ class OfflineJudge:
         self._verified: Verified | None = None
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Of a refusal, only what was found is measured; of an answer that claims nothing, only what it is about."""
+        """Of a refusal only its sources are measured; of an answer that claims nothing, not its support."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
@@ -179,7 +175,7 @@ class OfflineJudge:
         return measuring.measured
 
     def _groundedness(self, case: Case) -> Measured:
-        """How likely it is that the passages support every sentence of the answer."""
+        """The probability that the passages support every sentence of the answer."""
         statements = _measured(self._verify(case))
         score = groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
@@ -189,7 +185,6 @@ class OfflineJudge:
                 for one in unsupported[:MOST_QUOTED]
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
-        # As a probability: rather not than so.
         return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in statements])
 
     def _citation_support(self, case: Case) -> Measured:
@@ -205,10 +200,10 @@ class OfflineJudge:
         return Measured(sum(supported) / len(statements), reason, 0.8, details)
 
     def _answer_relevancy(self, case: Case) -> Measured:
-        """How far the answer's best sentence bears on the question."""
+        """The relevancy of the answer's best sentence."""
         (best,) = _relevancies(case.question, [("", remove_markers(case.answer))])
         if not best.sentence:
-            raise NotMeasurable("The answer has no sentence that could be held against the question.")
+            raise NotMeasurable("The answer has no sentence that can be compared with the question.")
         reason = (
             f"Closest to the question, with similarity {best.similarity:.2f} and {best.coverage:.0%} of its words: "
             f"“{_shorten(best.sentence)}”"
@@ -217,7 +212,7 @@ class OfflineJudge:
         return Measured(best.score, reason, THRESHOLD, details)
 
     def _contextual_relevancy(self, case: Case) -> Measured:
-        """How far the passages bear on the question, on average, each by its best sentence."""
+        """The mean relevancy of the passages, each by its best sentence."""
         headed = [
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in case.sources
@@ -235,7 +230,7 @@ class OfflineJudge:
         """Raises: JudgeUnavailable."""
         if self._verified is None:
             try:
-                # Without the embedder nothing would be measured, and each sentence look as if it were foreign.
+                # Without it, `verify` would report every sentence as one in another language.
                 conf.embedder().embed_query(case.question)
             except RetrievalError as error:
                 raise _without_embedder(error) from error
@@ -244,7 +239,7 @@ class OfflineJudge:
 
 
 def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
-    """Raises: JudgeUnavailable. On an unknown scale a figure would say nothing."""
+    """Raises: JudgeUnavailable, also if no thresholds were fitted for the embedder."""
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(conf.embedder().name))
@@ -252,5 +247,5 @@ def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Releva
 
 
 def _without_embedder(error: RetrievalError) -> JudgeUnavailable:
-    """Words alone would give another figure under the same name."""
+    """The error in place of a score from words alone, which would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

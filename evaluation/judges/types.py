@@ -1,4 +1,4 @@
-"""The case that is judged, the judge, its result, and its errors."""
+"""A case to judge, the judge, its result, and its errors."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from evaluation.exceptions import EvaluationError
 
 
 class JudgeError(EvaluationError):
-    """Base of everything that keeps a judge from giving a score."""
+    """Base: the judge gave no score."""
 
 
 class UnusableJudgement(JudgeError):
-    """The judge answered, but with nothing that a score can be made of. The other metrics can still be measured."""
+    """The judge's answer cannot be used for a score. The other metrics can still be measured."""
 
 
 class NotMeasurable(UnusableJudgement):
-    """The metric cannot tell anything of this answer, however often it is tried."""
+    """The metric does not apply to this answer; another attempt does not help."""
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked now: not configured, away, late, or without vectors. No other metric fares better."""
+    """The judge cannot be asked now: not configured, away, late, or without vectors. Other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
-    """The day's tokens are consumed. Trying again today does not help."""
+    """The day's tokens are spent. Another attempt today does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer with what it was made from. ``answer`` has its markers; ``reference`` is the expected answer, or empty.
+    """An answer with its sources. ``answer`` includes the markers; ``reference`` is the expected answer, or empty.
 
-    ``refused`` says that the answer is none: it tells that the documents do not hold one. ``is_quoted`` says that it
-    quotes passages word for word, or was computed over the rows of a table: it claims nothing that its sources might
-    not support.
+    ``is_quoted``: the answer quotes passages word for word, or was computed over a table, so its sources support it.
     """
 
     question: str
@@ -58,22 +56,22 @@ class Measured:
 
 
 class Judge(Protocol):
-    """Measures one case. An instance serves one judgement."""
+    """Measures one case. There is an instance for each judgement."""
 
     name: str
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """The metrics that can be told of this case, in the order of measuring; none when there is nothing to judge."""
+        """The metrics that apply to this case, in the order of measuring; empty if there is nothing to judge."""
 
     def measure(self, metric: str, case: Case) -> Measured:
-        """Raises: JudgeError, whatever goes wrong; never a score that was not judged."""
+        """Raises: JudgeError for every failure; it never makes up a score."""
 
 
 class Meter(Protocol):
-    """Watches what a judge consumes."""
+    """Counts and limits the tokens of a judge."""
 
     def check(self) -> None:
-        """Called before each request. Raises: BudgetSpent, LeaseLost or JudgeUnavailable when it must not be made."""
+        """Called before each request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable to prevent it."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Called after each request, also one whose answer is of no use."""
+        """Called after each request, also if its answer is unusable."""

@@ -48,20 +48,18 @@ def conversations(experiment, arm, number=1):
 # Before and at the start ---------------------------------------------------------------------------------------------
 
 
-def test_one_runs_at_a_time(boss):
-    started(boss)
-    with pytest.raises(ExperimentRefused, match="“More passages” is running"):
-        experiments.start(draft(name="Another"), boss)
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Experiment.objects.filter(name="Another").update(state="running", started_at=timezone.now())
-    with pytest.raises(ExperimentRefused, match="started before"):
-        experiments.start(Experiment.objects.get(name="More passages"), boss)
-
-
-def test_arms_must_differ(boss):
-    control, _ = versions()
+def test_what_cannot_be_started_or_ended_is_refused(boss):
+    with pytest.raises(ExperimentRefused, match="does not run"):
+        experiments.end(draft(), boss)
+    control, treatment = versions()
     with pytest.raises(ExperimentRefused, match="same settings"):
-        experiments.start(draft(control=control, treatment=control), boss)
+        experiments.start(draft(name="Same", control=control, treatment=control), boss)
+    started(boss, name="First", control=control, treatment=treatment)
+    second = draft(name="Second", control=control, treatment=treatment)
+    with pytest.raises(ExperimentRefused, match="“First” is running"):
+        experiments.start(second, boss)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Experiment.objects.filter(pk=second.pk).update(state="running", started_at=timezone.now())
 
 
 # Who gets what -------------------------------------------------------------------------------------------------------
@@ -172,30 +170,22 @@ def test_only_the_time_of_observation_counts_and_only_once_it_is_over(boss):
     assert sum(size.observed for size in arms) == 1
 
 
-@pytest.mark.parametrize(
-    ("metric", "rates", "verdict", "begins"),
-    [
-        ("helpful", (0.4, 0.85), ExperimentVerdict.TREATMENT, "The treatment is better: helpful rate, of the answers"),
-        ("helpful", (0.85, 0.4), ExperimentVerdict.CONTROL, "The control is better: helpful rate, of the answers"),
-        ("helpful", (0.6, 0.6), ExperimentVerdict.WAITING, "No decision yet: helpful rate"),
-        ("refusal", (0.6, 0.6), ExperimentVerdict.CONTROL, "The control is better: refusal rate +100.0 pp"),
-    ],
-)
-def test_a_known_effect_is_found_and_no_other(boss, metric, rates, verdict, begins):
-    experiment = started(boss, metric=metric)
-    simulate(experiment, 320, lambda arm: rates[arm is Arm.TREATMENT])
-    if metric == "refusal":
-        treated = [
-            answer.pk
-            for answer in Answer.objects.select_related("conversation")
-            if arm_of(experiment, answer.conversation.subject) is Arm.TREATMENT
-        ]
-        Answer.objects.filter(pk__in=treated).update(refused=True)
-    told = report(experiment)
-    assert told.verdict is verdict
-    assert sentence(told).startswith(begins)
-    if verdict is ExperimentVerdict.WAITING:
-        assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
+def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
+    """The pages' tests have the effects on the helpful rate."""
+    experiment = started(boss)
+    simulate(experiment, 320, lambda _arm: 0.6)
+    assert report(experiment).verdict is ExperimentVerdict.WAITING
+    assert sentence(report(experiment)).startswith("No decision yet: helpful rate")
+    treated = [
+        answer.pk
+        for answer in Answer.objects.select_related("conversation")
+        if arm_of(experiment, answer.conversation.subject) is Arm.TREATMENT
+    ]
+    Answer.objects.filter(pk__in=treated).update(refused=True)
+    assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
+    experiment.metric = "refusal"
+    assert report(experiment).verdict is ExperimentVerdict.CONTROL
+    assert sentence(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
 
 
 def test_few_visitors_allow_no_conclusion(boss):
@@ -205,14 +195,6 @@ def test_few_visitors_allow_no_conclusion(boss):
     assert report(experiment).effects[experiment.metric] is None
     assert "too few visitors" in sentence(report(experiment))
     assert "nothing can be said" in experiments.end(experiment, boss).conclusion
-
-
-# The end -------------------------------------------------------------------------------------------------------------
-
-
-def test_what_does_not_run_cannot_be_ended(boss):
-    with pytest.raises(ExperimentRefused, match="does not run"):
-        experiments.end(draft(), boss)
 
 
 # The whole way -------------------------------------------------------------------------------------------------------
