@@ -1,4 +1,4 @@
-"""The gaps in the documents: questions that were not answered well, embedded and grouped."""
+"""Gaps in the documents: questions that were not answered well, embedded and grouped by meaning."""
 
 from __future__ import annotations
 
@@ -32,20 +32,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups of questions that the documents do not answer.
-#
-# Questions about the same thing lie close together in the embedder's space. They are joined by average linkage: the
-# two groups whose questions are most alike on average become one, until no two groups are alike enough.
-
-# Mean cosine below which two groups are kept apart. Chosen on the questions of SQuAD and XQuAD (Dutch), where a group
-# ought to hold the questions of one paragraph; lower, and Dutch questions that share nothing but their language meet.
+# Groups are joined while their mean cosine is at least this. Chosen on the questions of SQuAD and XQuAD (Dutch), so
+# that a group has the questions of one paragraph; with a lower value, unrelated Dutch questions are joined.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question that was asked and not answered well, once."""
+    """A question, asked once and not answered well."""
 
     answer: str
     question: str
@@ -56,8 +51,8 @@ class Unanswered:
 class Gap:
     """Unanswered questions about one thing.
 
-    ``questions`` holds each wording once, the most typical first; ``asked`` every time one of them was asked, latest
-    first; ``documents`` those that were found most often for them.
+    ``questions`` are the wordings, the most typical first; ``asked`` has an element for each time that one was asked,
+    the latest first; ``documents`` are those that were found most often for them.
     """
 
     questions: tuple[str, ...]
@@ -71,7 +66,7 @@ class Gap:
 
     @property
     def examples(self) -> tuple[Unanswered, ...]:
-        """The three most typical wordings, each as it was asked the last time."""
+        """The three most typical wordings, each as last asked."""
         last = {one.question: one for one in reversed(self.asked)}
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
@@ -82,7 +77,7 @@ class Gap:
 
 
 def wordings(asked: Sequence[Unanswered]) -> list[str]:
-    """Each question once, in alphabetical order; those that differ in case and spaces alone count as one."""
+    """The different questions, in alphabetical order; case and white space do not count."""
     return sorted({_folded(one.question) for one in asked})
 
 
@@ -91,7 +86,7 @@ def gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """The gaps, largest first, those of equal size by their most typical question; every question in exactly one.
+    """The gaps, largest first, then by their most typical question; each question is in exactly one.
 
     ``vectors`` are unit vectors, shape (len(wordings), dimension), in the order of :func:`wordings`. The order of
     ``asked`` does not matter. Empty without questions.
@@ -110,17 +105,17 @@ def gaps(
             key=lambda one: (one.asked_at, one.answer),
             reverse=True,
         )
-        # As it was typed the last time, not folded.
+        # As last typed.
         typed = [max(times[words[index]], key=lambda one: (one.asked_at, one.answer)).question for index in central]
         found.append(Gap(tuple(typed), tuple(inside)))
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
 
 
 def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Groups of row numbers, each ascending, by their first; every row is in exactly one.
+    """Groups of row numbers, ascending, in the order of their first; each row is in exactly one.
 
-    Average linkage: the mean cosine between two groups that are joined is at least ``least_likeness``. Of equally alike
-    pairs the one with the lowest rows is joined first, so the result is determined by the vectors and their order.
+    Average linkage: while the mean cosine between two groups is at least ``least_likeness``, the two most similar are
+    joined; of equal pairs the one with the lowest rows.
 
     Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958 (UPGMA).
     """
@@ -128,7 +123,7 @@ def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tu
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Rounded, so that the order of sums inside the product of matrices decides no tie.
+    # Rounded, so that ties do not depend on the order of summation.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -148,7 +143,7 @@ def _folded(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 
-# Each wording is embedded, and compared with each other one.
+# Each wording is embedded, and compared with all others.
 MOST_QUESTIONS = 500
 _NEAREST_SQL = """
 SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
@@ -157,25 +152,26 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 """
 
 MOST_GAPS = 30
+NEAREST = 3
 KEPT_SECONDS = 900
-# The answers of a gap whose sources are looked at.
+# Of a gap, the sources of so many answers are counted.
 _SAMPLE = 20
 
 
 def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
-    """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
+    """The latest questions that were refused or whose answer did not help, at most 500, and their number in all.
 
-    A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
-    that a draft was asked says nothing about those in service. One that a curator has settled since is no gap any more.
+    Left out are questions that were turned away unsearched, because they instruct the site; questions to drafts; and
+    questions that a curator has settled since.
     """
     searched = scope.answers().exclude(search_method="")
-    # Mostly there are none, and without the join the answers are read in the order of an index.
+    # Mostly there are no drafts; without this condition, an index gives the answers in order.
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
         searched = searched.exclude(collection__in=drafts)
     searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up question says by itself nothing of what is missing.
+    # A follow-up counts as it was searched.
     found = [
         Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
     ]
@@ -184,35 +180,28 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 
-def nearest_documents(
-    answers: Sequence[Sequence[str]], in_service: QuerySet[Document], most: int = 3
-) -> list[list[Document]]:
-    """For each group of answers the documents found most often for them, those found equally often by id.
-
-    Documents that are not ``in_service``, for the one who looks, are left out.
-    """
+def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
+    """For each group of answers, the three ``readable`` documents found most often for them; ties by id."""
     ids = sorted({pk for group in answers for pk in group})
-    if not ids:
-        return [[] for _group in answers]
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_SQL, [ids])
         for pk, document in cursor.fetchall():
             found.setdefault(pk, set()).add(document)
-    documents = in_service.in_bulk({document for ids in found.values() for document in ids})
+    documents = readable.in_bulk({document for ids in found.values() for document in ids})
     nearest = []
     for group in answers:
         counted = Counter(document for pk in group for document in found.get(pk, ()) if document in documents)
         ranked = sorted(counted, key=lambda document: (-counted[document], document))
-        nearest.append([documents[document] for document in ranked[:most]])
+        nearest.append([documents[document] for document in ranked[:NEAREST]])
     return nearest
 
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
+    """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups`` groups.
 
-    ``error`` says why there are none although there are questions.
+    ``error`` says why questions could not be grouped.
     """
 
     gaps: list[Gap] = field(default_factory=list)
@@ -224,15 +213,15 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
+    """The gaps of the scope, cached for 15 minutes or until another question stays unanswered.
 
-    An embedder that does not answer is announced in the log and in the result.
+    If the embedder does not answer, the result and the log say so.
     """
     asked, total = unanswered(scope)
     if not asked:
         return GapReport()
     name = conf.embedder().name
-    # What is kept for one viewer may name what another may not read.
+    # The gaps of one viewer may name documents that another may not read.
     whose = ""
     if scope.viewer is not None:
         rights = rights_of(scope.viewer)

@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows: finished in the last days, of one collection or of all."""
+"""The answers that the dashboard shows: finished in the last days, in one collection or in all."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """Whole days in the site's time zone, the last of them today: ``since`` is its first moment, ``until`` is now.
+    """A number of days in the site's time zone, up to today: ``since`` is its first moment, ``until`` is now.
 
-    ``viewer`` is whom answers, documents and figures of answers are shown to; None is for those of the whole site.
+    Only what ``viewer`` may read is shown and counted; None: everything.
     """
 
     days: int
@@ -40,41 +40,34 @@ class DashboardScope:
         first = timezone.localtime(self.since).date()
         return tuple(first + timedelta(days=number) for number in range(self.days))
 
-    @property
-    def parameters(self) -> dict[str, str]:
-        """As the dashboard's address has them."""
-        return {"days": str(self.days), **({"collection": self.collection.slug} if self.collection else {})}
-
     def address(self, page: str = "changelist") -> str:
-        """A page of the dashboard with the same scope."""
-        return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(self.parameters)}"
+        """A page of the dashboard with this scope."""
+        parameters = {"days": self.days, **({"collection": self.collection.slug} if self.collection else {})}
+        return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(parameters)}"
 
     def answers(self) -> QuerySet[Answer]:
-        """Finished answers, without what makes their rows large."""
+        """Finished answers, without their large columns."""
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)
-        return self.open_answers(found).defer("trace", "statements", "history")
-
-    def open_answers(self, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-        """Those that the viewer may read now."""
-        return answers if self.viewer is None else rights.open_to(self.viewer, answers)
+        found = found if self.viewer is None else rights.open_to(self.viewer, found)
+        return found.defer("trace", "statements", "history")
 
     def open_sql(self) -> str:
-        """The condition in SQL that the viewer may read ``answer`` now, behind others; empty when all may be read."""
+        """ "AND" and the SQL condition that the viewer may read ``answer`` now; empty when all answers may be read."""
         if self.viewer is None or rights.is_closed_to(self.viewer) is None:
             return ""
-        is_open = self.open_answers(Answer.objects.order_by()).values("pk").query
+        is_open = rights.open_to(self.viewer, Answer.objects.order_by()).values("pk").query
         sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
         return f"AND answer.id IN ({sql})".replace("%", "%%")
 
     def documents(self) -> QuerySet[Document]:
-        """The documents in service that the viewer may read now."""
+        """The documents in service that the viewer may read."""
         readable = Document.objects.all() if self.viewer is None else Document.objects.readable_by(self.viewer)
         return readable.filter(collection__draft=None)
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
-        """The admin's list of these answers, of one day where one is given."""
+        """The address of the admin's list of these answers, of one day if ``day`` is given."""
         query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
         if day is not None:
             query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
@@ -83,7 +76,7 @@ class DashboardScope:
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
     def low_score_list(self, metric: str, judge: str) -> str:
-        """The admin's list of the judgements of these answers with a low score, the lowest first."""
+        """The address of the admin's list of judgements of these answers with a low score, lowest first."""
         query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
         if self.collection is not None:
             query["answer__collection__id__exact"] = self.collection.pk
@@ -91,8 +84,9 @@ class DashboardScope:
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """The scope of an address; 30 days and all collections where its parameters are missing or unknown, or name what
-    the viewer may not read.
+    """The scope that the query parameters name.
+
+    30 days and all collections for parameters that are missing, unknown, or name what the viewer may not read.
     """
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
@@ -113,10 +107,9 @@ def start_of(day: date) -> datetime:
 
 
 def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """The low scores of groundedness by the rules given in the period, with their answers; the lowest first, ties the
-    latest first.
+    """The low groundedness scores of the period by the rules, with their answers: lowest first, then the latest.
 
-    Without those of answers that were computed over a table: their words cannot show whether the number is right.
+    Answers computed over a table are left out: their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

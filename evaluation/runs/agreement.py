@@ -1,6 +1,6 @@
-"""How far an answer and its citations agree with what was expected. PURE.
+"""How far an answer agrees with the expected one. PURE.
 
-Each metric lies in [0, 1], is better when higher, and is None for a reply that it says nothing about.
+Each metric is in [0, 1], better when higher, and None for a reply to which it does not apply.
 """
 
 from __future__ import annotations
@@ -17,59 +17,58 @@ from retrieval.text.sentences import split_sentences
 if TYPE_CHECKING:
     from chat.types import CheckedStatement
 
-# A decimal is one word: "12.5" does not hold "5".
+# A decimal is one word: "12.5" does not contain "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
 def is_right(agreement: float) -> bool:
-    """Whether a reply with this agreement counts as right: from there on a sentence counts as supported in the chat."""
+    """Whether a reply with this agreement is right: the chat's threshold for supported sentences."""
     return agreement >= THRESHOLD
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
     """How far the reply says what was expected.
 
-    Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
-    words of the expected answer one after another (:func:`holds_answer`); else the mean over the expected answer's
-    sentences of the probability that the reply bears them out, the reply being the only passage. None for an expected
-    answer in another language than the reply, unless its words are held, and where no whole answer is expected.
+    If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
+    contains the words of the expected answer in order (:func:`holds_answer`); else the mean probability that the reply,
+    taken as the only passage, supports the expected sentences. None if no whole answer is expected, or one in another language
+    whose words the reply does not contain.
     """
     if expects_refusal:
         return float(refused)
     if not expected:
         return None
-    return 0.0 if refused else _borne_out(expected, [cut_passage(1, remove_markers(text))])
+    return 0.0 if refused else _supported(expected, cut_passage(1, remove_markers(text)))
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """The share of the reply's sentences that its sources support, of those that could be measured.
+    """The share of the reply's measured sentences that its sources support.
 
-    None for a refusal, and where no sentence could be measured.
+    None for a refusal, and if no sentence could be measured.
     """
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
 
 
-def _borne_out(expected: str, passages: Sequence[EvidencePassage]) -> float | None:
-    if any(holds_answer(passage.text, [expected]) for passage in passages):
+def _supported(expected: str, reply: EvidencePassage) -> float | None:
+    if holds_answer(reply.text, [expected]):
         return 1.0
-    reply_language = detect_language(" ".join(passage.text for passage in passages))
-    expected_language = detect_language(expected)
+    reply_language, expected_language = detect_language(reply.text), detect_language(expected)
     if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
-    judged = SupportScorer(passages).score([Statement(sentence) for sentence in sentences])
-    # A sentence that claims nothing, such as a bare word, is supported by its words alone, which are not there.
+    judged = SupportScorer([reply]).score([Statement(sentence) for sentence in sentences])
+    # A sentence that claims nothing, such as a bare word, has no support; its words are not in the reply.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0
 
 
 def holds_answer(text: str, answers: Iterable[str]) -> bool:
-    """Whether ``text`` holds the words of one of the ``answers``, whole and one after another.
+    """Whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
-    Case, punctuation, white space and articles do not count, so that "39" is not held by "1939", but "World War II" is
-    by "the World-War II". An answer of articles and punctuation alone is held by nothing.
+    Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"
+    contains "World War II". No text contains an answer of articles and punctuation alone.
 
     Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
     of Text", EMNLP 2016, without its removal of punctuation inside words.

@@ -1,4 +1,4 @@
-"""The two kinds of runs: how a search run and an answers run ask one question and measure what comes back."""
+"""The two kinds of runs: how a search run and an answers run ask one question and measure the result."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """The run cannot be measured; another attempt may do."""
+    """The run cannot be measured now; another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """The run cannot be measured, however often it is tried."""
+    """The run cannot be measured; another attempt does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run asks, and with what."""
+    """The questions of a run, and what it asks them with."""
 
     run: EvaluationRun
     profile: NamedProfile
@@ -57,7 +57,7 @@ class RunInput:
 
 
 def search_errors(trace: SearchTrace) -> str:
-    """What went wrong in the parts of a search, also in one that answered in part; empty when nothing did."""
+    """The errors of the parts of a search; empty without errors."""
     errors = [retriever.error for retriever in trace.retrievers]
     if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
@@ -65,24 +65,24 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raises: NotMeasured when a part of the profile's search failed: what was found is another profile's result."""
+    """Raises: NotMeasured when a part of the search failed: the result is then not that of the profile."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than a search allows."""
+    """Load the reranker's model, which may take longer than a search may."""
     if name != NO_RERANKER:
         retrieval_conf.reranker(name).prepare()
 
 
 class SearchMeasurement:
-    """A search run, about to be measured. ``unresolved`` expected passages are no longer in the documents."""
+    """A search run. ``unresolved`` expected passages are no longer in the documents."""
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # As deep as recall@50 looks, or as the profile can go: its own length of a result changes no rank above it.
+        # 50 for recall@50, or as deep as the profile searches; the profile's own top_k changes no rank.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
@@ -96,7 +96,7 @@ class SearchMeasurement:
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable."""
+        """The question's result, not saved yet. Raises: NotMeasured, Unmeasurable."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -124,11 +124,11 @@ class SearchMeasurement:
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Why the figures of these results are not to be relied on; empty when they are."""
+        """Why the figures of these results are unreliable; empty if they are reliable."""
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
-        """Raises: Unmeasurable for a question that nobody can search, NotMeasured when a part of the search failed."""
+        """Raises: Unmeasurable for a question that cannot be searched, NotMeasured when a part of the search failed."""
         try:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
@@ -142,8 +142,8 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
-    ``first_ms`` when there was no token. Milliseconds count from the question."""
+    """``end`` is None if the answer broke off, ``searched`` if the question was not searched, and ``first_ms`` if there
+    was no token. Milliseconds are since the question."""
 
     searched: AnswerDraft | None = None
     end: Completed | Failed | None = None
@@ -158,8 +158,10 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """What a visitor would get who asks this after ``history``; nothing is saved. ``instructions`` are told to a
-    language model; None: those in force."""
+    """The reply to a visitor who asks this after ``history``; nothing is saved.
+
+    ``instructions`` are for a language model; None: those in force.
+    """
     reply = Reply()
     started = time.perf_counter()
     async for event in answer(question, filters, profile=profile, history=history, instructions=instructions):
@@ -176,7 +178,7 @@ async def reply_to(
 
 
 class AnswerMeasurement:
-    """An answers run, about to be measured, with the site's generator, and its model judge where there is one."""
+    """An answers run, with the site's generator and, if there is one, its model judge."""
 
     unresolved = 0
 
@@ -204,7 +206,7 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
         self._grade(result, question, reply.end)
-        # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
+        # A stand-in makes the run unreliable, so judging it would waste tokens.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -249,7 +251,7 @@ class AnswerMeasurement:
         return result
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
-        """Counts what the question says of its answer beside an expected one."""
+        """Grade the answer by what it must and must not contain, and by its length."""
         expected = question.expectations
         if not expected.says_of_text:
             return
@@ -276,14 +278,14 @@ def _citation(citation: VerifiedCitation) -> dict[str, Any]:
     }
 
 
-# An answer is judged within this time, or not: the worker must be done before its task runs out of time.
+# The longest time for judging one answer: the worker must finish within the time of its task.
 LONGEST_SECONDS = 5 * 60.0
-# A judge that was away so often in a row is not waited for again in this attempt.
+# After so many failures in a row the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
 class ModelJudge:
-    """Judges the answers of one run, each once, with the expected answer as reference."""
+    """Judges the answers of a run, with the expected answer as reference."""
 
     def __init__(self, run: EvaluationRun) -> None:
         self._run = run
@@ -317,7 +319,7 @@ class ModelJudge:
 
 
 def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
-    """Raises: JudgeError when no other metric would fare better."""
+    """Raises: JudgeError when other metrics would fail too."""
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

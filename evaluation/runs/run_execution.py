@@ -1,7 +1,7 @@
-"""Measuring a run: lease its row, ask every question, keep each result as it comes.
+"""Measuring a run: lease its row, ask every question, save each result at once.
 
-A worker that dies loses its lease; the results it had kept stay, and its successor asks the other
-questions, unless something that the results depend on has changed since: then it begins again.
+If the worker dies, the next one asks the remaining questions; if something that the results depend on has changed
+since, it begins again.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# A worker's task is ended after CELERY_TASK_TIME_LIMIT; before, the run is left, between two questions, to the next.
+# After this time, before CELERY_TASK_TIME_LIMIT ends its task, the worker leaves the other questions to the next one.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
-# How many questions were asked, of how many.
+# Called with the number of questions asked, and of all.
 Report = Callable[[int, int], None]
 
 
 class _StintOver(Exception):
-    """The rest is for the next worker."""
+    """The other questions are for the next worker."""
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """The run, taken as far as it goes; None when there was nothing to lease, or the lease was lost.
+    """The run after an attempt; None when there was nothing to lease, or the lease was lost.
 
-    Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
+    An error is stored in the row, with the time of the next attempt if another attempt may help.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -81,7 +81,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _task(run)
-    # Before the passages are looked up: a change in between is then seen at the end.
+    # Before the passages are resolved, so that a change in between is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -123,14 +123,14 @@ def _task(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # What they find is shown to those alone who see all documents of the collection.
+        # Results are shown only to users who may read all documents of the collection.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Write down what is about to be measured, and forget the results of an attempt that measured something else."""
+    """Store what is measured, and delete the results of an attempt that measured something else."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run
@@ -155,7 +155,6 @@ def _keep(run: EvaluationRun, result: Result) -> None:
     with transaction.atomic():
         run.lock()
         if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():
-            # Deleted meanwhile: the set is another one now, and the next attempt sees it.
             raise NotMeasured("A question was deleted while the set was measured.")
         result.save(force_insert=True)
         run.write(asked=F("asked") + 1, heartbeat_at=Now())
