@@ -1,13 +1,11 @@
-"""Which arm of an experiment a visitor is in, and the interval of the difference between both arms. PURE.
+"""A visitor's arm in an experiment, and the interval of the difference between the arms. PURE.
 
-The arm is computed, not stored: the same visitor gets the same one in every process, and an experiment with another
-salt shuffles them anew.
+The arm is computed, not stored: a visitor has the same arm in every process, and another arm with another salt.
 
-The interval is valid however often it is computed. The likelihood ratio of "some effect", drawn from a normal
-distribution with standard deviation ``TAU``, to "no effect" is a martingale under the latter: the chance that it ever
-reaches 1 / ``ALPHA`` is at most that (Ville, 1939). Inverted, it gives intervals that all hold the true difference at
-once. Variances are estimated, so this is exact for many visitors only; hence there is no interval below
-``LEAST_PER_ARM``.
+The interval is valid however often it is computed. Under "no effect", the likelihood ratio of an effect drawn from a
+normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
+most ``ALPHA`` (Ville, 1939). Inverted, it gives intervals that all contain the true difference at once. Variances are
+estimated, so this is exact for many visitors only: there is no interval below ``LEAST_PER_ARM``.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -25,7 +23,7 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The effect for which the test is sharpest: five percentage points. Any value that is fixed beforehand keeps alpha.
+# The test is most sensitive to this effect: five percentage points. Any value that is fixed beforehand keeps alpha.
 TAU = 0.05
 
 
@@ -35,27 +33,24 @@ class Arm(StrEnum):
 
 
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
-    """The visitor's arm, each with the same probability; None for visitors outside the experiment.
+    """The visitor's arm, both equally likely; None for visitors outside the experiment, and for an empty subject.
 
-    Outside are the share of visitors beyond ``traffic_share``, in [0, 1], and a subject without identity (an empty
-    one). A larger share moves nobody from one arm to the other.
+    ``traffic_share``, in [0, 1], of the visitors take part. A larger share changes the arm of nobody who took part.
     """
-    if not 0 <= traffic_share <= 1:
-        raise ValueError(f"A share lies between 0 and 1, unlike {traffic_share}.")
     if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
         return None
     return Arm.TREATMENT if _uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
 
 
 def _uniform(salt: str, purpose: str, subject: str) -> float:
-    """In [0, 1), equally likely everywhere; 53 bits, which a float holds exactly."""
+    """Uniform in [0, 1), with the 53 bits that a float has."""
     digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Treatment minus control, with the bounds of its interval; infinite where the visitors show no spread."""
+    """Treatment minus control with its interval, which is infinite if all visitors are alike."""
 
     difference: float
     low: float
@@ -73,9 +68,8 @@ class Effect:
 def effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """The difference of the means with its always-valid interval; None with too few visitors in an arm.
 
-    Each arm has a number for each of its visitors. The variance is the larger of that from each arm's own spread and
-    that from the spread of all, as if there were no effect: a small arm of rare events may by chance have seen none
-    yet, and would look certain.
+    An arm is a number for each visitor. The variance is the larger of that of each arm and that of all visitors: an arm
+    without one of some rare events would otherwise look certain.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

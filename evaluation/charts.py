@@ -1,11 +1,11 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-Here is computed what `admin/evaluation/_chart.html` draws; the page that includes it gives the words: ``name``, which
-makes the chart's ids unique, ``title``, ``description``, ``axis``, which heads the table's first column, and ``empty``.
+`admin/evaluation/_chart.html` draws what this module computes. The page that includes it sets the words: ``name``,
+which makes the chart's ids unique, ``title``, ``description``, ``axis``, the head of the table's first column, and
+``empty``.
 
-Charts have no scripts and no styles of their own, so the content security policy need not allow any: colours and sizes
-come from the style sheet `evaluation/charts.css`. A value of None is unknown: it is a gap, never a zero. Values are 0
-or more.
+Charts have no scripts and no inline styles, because of the content security policy: colours and sizes are in
+`evaluation/charts.css`. Values are 0 or more; None is unknown, and is drawn as a gap.
 """
 
 from __future__ import annotations
@@ -15,26 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, groupby
 from typing import Any
 
-WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
-LARGEST = 1e12  # beyond it, a float is too coarse to put ticks between whole numbers
 UNKNOWN = "–"
-# Of the style sheet, one for each series.
+# Classes of the style sheet, one for each series.
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# By its name, a value for each label; None where it is unknown.
+# By name, a value for each label; None is unknown.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Two to seven round numbers from 0 to one that is not below ``highest``, whole ones where they are to be.
-
-    Raises: ValueError for a number that is negative, not finite or beyond 10^12.
-    """
-    if not 0 <= highest <= LARGEST:
-        raise ValueError("A number below 0 or beyond 10^12, or none, cannot be drawn.")
+    """Two to seven round numbers from 0 to one that is at least ``highest``; ``whole`` ones if asked."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -48,10 +41,10 @@ def line_chart(
 ) -> Drawing:
     """A line for each series, broken where a value is unknown.
 
-    The axis reaches at least to ``most``, such as 1 for shares; ``links`` lead from each label's points to the list
-    behind them. Without a known value a sentence says that there is nothing. Raises: ValueError, as :func:`ticks`.
+    The axis reaches at least to ``most``, such as 1 for shares. ``links`` are the addresses of each label's points.
+    Without a known value the page's ``empty`` is shown.
     """
-    known = _known(series)
+    known = [value for values in series.values() for value in values if value is not None]
     axis = ticks(max([most, *known]))
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in range(len(labels))]
@@ -71,13 +64,11 @@ def line_chart(
 def stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """A column for each label: the values of all series on one another, the first at the bottom.
+    """A column for each label: the values of all series stacked, the first at the bottom.
 
-    The first ``low`` columns have the colour of a warning. ``links`` lead from each column to the list behind it.
-    Without values, or with nothing but zeros, a sentence says that there is nothing. Raises: ValueError, as
-    :func:`ticks`.
+    The first ``low`` columns have the colour of a warning. ``links`` are the addresses of the columns. If all values
+    are 0 or unknown, the page's ``empty`` is shown.
     """
-    ticks(min([0.0, *_known(series)]))  # none is negative
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
@@ -103,10 +94,6 @@ def stacked_bars(
     return {**_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
 
 
-def _known(series: Series) -> list[float]:
-    return [value for values in series.values() for value in values if value is not None]
-
-
 def _height(value: float, axis: Sequence[float]) -> float:
     return BOTTOM - (BOTTOM - TOP) * value / axis[-1]
 
@@ -120,7 +107,7 @@ def _frame(
     groups: Sequence[Sequence[dict[str, Any]]],
     links: Links,
 ) -> Drawing:
-    """What both kinds have: the axes, the shapes of each label with their link, the legend and the table."""
+    """What both kinds of charts have: axes, the shapes of each label with their link, legend and table."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",

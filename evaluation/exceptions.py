@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of the exceptions that evaluation raises. The message is for the engineer who started it."""
+    """Base of the exceptions of evaluation. The message is for the person who started it."""
 
 
 class UnreadableTestSet(EvaluationError):
-    """A test set lacks a file, or a line of one does not say what it should."""
+    """A file of a test set is missing, or a line of it is wrong."""
 
 
 class UntrustworthyRun(EvaluationError):
-    """The measurement is not the one that was requested, so it has no figures."""
+    """Something else than requested was measured, so there are no figures."""

@@ -1,4 +1,4 @@
-"""What a good answer holds, what it does not hold, and how long it may be; and how far an answer is that. PURE."""
+"""What a good answer contains, what it does not contain, its length; and the points of an answer. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is longer than expected gets one point less, up to so many times the length.
+# A complete answer that is too long loses one point, up to so many times the length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -23,9 +23,9 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 class Expectations:
     """What is expected of an answer.
 
-    Each of ``must`` has alternatives, separated by `|`, of which a good answer holds one; it holds none of
-    ``must_not``. ``longest`` is how many characters a reader would accept, None for any number. ``refusal`` says that
-    the documents do not answer the question: then nothing else is expected.
+    A good answer contains one alternative of each of ``must`` (they are separated by `|`), and none of ``must_not``.
+    ``longest`` is the number of characters that a reader accepts; None: any. With ``refusal`` the documents do not
+    answer the question, and nothing else is expected.
     """
 
     must: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """From 0 to 3 points for an answer; what is ``missing`` of what it must hold, and the ``forbidden`` it holds.
+    """0 to 3 points for an answer, what is ``missing`` of ``must``, and the ``forbidden`` that it contains.
 
     ``length`` is in characters, without markers.
     """
@@ -60,9 +60,9 @@ class Grade:
 def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False) -> Grade:
     """The points of an answer with this ``text``.
 
-    3 for all that it must hold, none of what it must not, within the length; 2 for the same at up to three times the
-    length; 1 for at least half of what it must hold, or for citing an expected document (``cites_expected``); else 0.
-    Where a refusal is expected, 3 for one, else 0; where an answer is, a refusal has 0.
+    3 if it contains all of ``must`` and none of ``must_not`` within the length; 2 for the same at up to three times the
+    length; 1 for at least half of ``must``, or for citing an expected document (``cites_expected``); else 0. If a
+    refusal is expected, 3 for a refusal, else 0; if an answer is expected, 0 for a refusal.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -82,14 +82,14 @@ def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: b
 
 
 def clean_lines(lines: Sequence[str]) -> list[str]:
-    """The lines that say something, on one line each."""
+    """The lines that are not blank, with single spaces."""
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
 def _holds(words: str, alternatives: str) -> bool:
-    """Whether the words, normalized, hold one of the alternatives.
+    """Whether the normalized words contain one of the alternatives.
 
-    An alternative begins where a word begins, and its last word may go on; a number is a whole number.
+    An alternative begins at the beginning of a word, and its last word may be longer; a number is a whole number.
     """
     return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
@@ -107,6 +107,6 @@ def _pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """The text as it is compared: small letters, plain quotes and dashes, no emphasis, 1,234 as 1234."""
+    """The text in lower case with plain quotes and dashes, without emphasis, 1,234 as 1234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

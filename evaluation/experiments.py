@@ -1,4 +1,4 @@
-"""Two search profiles compared on real visitors: who gets which, what the visitors did, and which one is better."""
+"""Experiments: two search profiles, each for a part of the visitors, and which one is better."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# A visitor's answers count if they were asked within this time after the first, and only once the time is over: a
-# visitor's number never changes after it was counted.
+# A visitor's answers within this time after the first count, once the time is over: the visitor's number is then final.
 OBSERVATION = "24 hours"
 
 
 class ExperimentRefused(Exception):
-    """An action on an experiment is not possible now; the message tells the admin why."""
+    """The experiment cannot be started or ended now. The message is for the admin."""
 
 
 # Who gets which profile -----------------------------------------------------------------------------------------------
 
 
 def choose(subject: str) -> NamedProfile | None:
-    """The profile of the visitor's arm; None when no experiment runs, and for visitors outside of it.
+    """The profile of the visitor's arm; None if no experiment runs, and for visitors outside of it.
 
     Raises: ImproperProfile when the arm's settings cannot be read.
     """
@@ -63,8 +62,8 @@ register_chooser(choose)
 
 # What the visitors did ------------------------------------------------------------------------------------------------
 
-# A row for each visitor, because answers of one visitor are alike. Answers that no profile had a say in are left out:
-# those with a search method of the asker's own, and those without a search.
+# A row for each visitor, because answers of one visitor are alike. Answers without the profile are left out: those with
+# a method of the asker's own, and those without a search.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -104,9 +103,9 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """An arm's visitors and what they did: a number for each visitor, of each metric.
+    """An arm's visitors, with a number for each visitor and metric.
 
-    Those still ``observed`` are not among ``visitors``, nor their answers among ``answers``.
+    Visitors that are still ``observed`` do not count in ``visitors``, ``answers`` and ``values``.
     """
 
     arm: Arm
@@ -119,7 +118,7 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``effects`` are by metric, the one that decides first; None while there are too few visitors for an interval."""
+    """``effects`` are by metric, the deciding one first; None with too few visitors."""
 
     experiment: Experiment
     control: ArmOutcome
@@ -138,7 +137,7 @@ class Report:
 
 
 def report(experiment: Experiment) -> Report:
-    """The report of a started experiment, from its visitors until now or until it ended."""
+    """The report of a started experiment, on its visitors until now or until its end."""
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -188,7 +187,7 @@ def sentence(summary: Report) -> str:
 
 
 def points(difference: float) -> str:
-    """A difference of rates in percentage points."""
+    """The difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
 
 
@@ -196,13 +195,12 @@ def points(difference: float) -> str:
 
 
 def start(experiment: Experiment, started_by: User) -> Experiment:
-    """The experiment, running from now on.
+    """The experiment, running.
 
-    Raises: ExperimentRefused when it is no draft, when another one runs, or when its arms do not differ or cannot be
-    read.
+    Raises: ExperimentRefused if it is not a draft, if another one runs, or if its arms are equal or cannot be read.
     """
     with transaction.atomic():
-        # Two that start at once take turns; the loser sees the other one running.
+        # The lock makes simultaneous starts wait: the second one sees that the first one runs.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:
@@ -225,7 +223,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
 
 
 def end(experiment: Experiment, ended_by: User) -> Experiment:
-    """The experiment, ended, with its conclusion in words. Raises: ExperimentRefused when it does not run."""
+    """The experiment, ended, with its conclusion. Raises: ExperimentRefused if it does not run."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if experiment.state != Experiment.State.RUNNING:

@@ -1,8 +1,8 @@
-"""What has to be measured before a search profile or a draft of documents is published.
+"""Gates: what is measured before a search profile, a draft of documents or instructions are published.
 
-A gate compares two runs: one of what is to be published, one of what readers meet. It never says that something is
-good: it says that it is not significantly worse on the questions of its set. With few questions the interval is wide,
-and little is ever significant; the pages show it.
+A gate compares a run of the candidate with one of what is in force. It says whether the candidate is significantly
+worse on the questions of its set, not whether it is good. With few questions the interval is wide, and few differences
+are significant; the pages show it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(models.TextChoices):
-    """What a gate says of a version or of a draft."""
+    """What a gate says of a candidate."""
 
     IN_FORCE = "in_force", _("in force")
     PASSED = "passed", _("passed")
@@ -49,12 +49,12 @@ class Verdict(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class GateSubject:
-    """What a run of one side asks, and with what: the documents in service, or those of a draft."""
+    """One side of a comparison: a profile on the documents in service, or on those of a draft."""
 
     name: str
     profile: NamedProfile
     draft: Draft | None = None
-    # What a model is told; None: what is in force.
+    # Instructions for a model; None: those in force.
     instructions: CollectionInstructions | None = None
 
     def __str__(self) -> str:
@@ -63,9 +63,9 @@ class GateSubject:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """A gate's verdict on ``candidate``, and the runs that it rests on, as far as there are any.
+    """A gate's verdict on ``candidate`` compared with what is ``in_force``, with the runs of both, if there are any.
 
-    ``in_force`` is what readers meet now. ``failure`` is what the last run of either said, when it did not succeed.
+    ``failure`` has the errors of the last runs, if they failed.
     """
 
     policy: GatePolicy
@@ -88,9 +88,9 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """What the gate says of publishing the version, the draft, or the instructions now.
 
-    A version is held against what is in force, on the documents in service; a draft's documents are held against
-    those, with what is in force. It compares runs on the documents and the questions as they are: what was measured
-    before either changed does not count. Raises: ImproperProfile when the version cannot be read.
+    A version and instructions are compared with those in force, on the documents in service; a draft's documents are
+    compared with those in service, with the profile in force. Only runs on the current documents and questions count.
+    Raises: ImproperProfile when the version cannot be read.
     """
     now = active_profile()
     if isinstance(subject, Draft):
@@ -119,7 +119,7 @@ def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) 
     if run is not None and baseline is not None:
         comparison = compare(run, baseline, policy.metric)
         if comparison.difference is None:
-            # Both were asked, but no question expects what the metric tells of.
+            # No question expects what the metric measures.
             return GateCheck(policy, candidate, in_force, Verdict.EMPTY, run, baseline, comparison)
         verdict = Verdict.WORSE if is_worse(policy, comparison) else Verdict.PASSED
         return GateCheck(policy, candidate, in_force, verdict, run, baseline, comparison)
@@ -140,44 +140,40 @@ def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) 
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """The runs that the gate lacks for its verdict, for a worker to measure; none when it has them.
+    """Request the runs that the gate lacks for its verdict; empty if it has them.
 
-    Raises: ImproperProfile, EvaluationError for a draft that no run can be asked for.
+    Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
     checked = check(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
         return []
-    missing = [
-        *([checked.candidate] if checked.run is None else []),
-        *([checked.in_force] if checked.baseline is None else []),
-    ]
     how: dict[str, Any] = {"kind": kind_of(policy), "by": by}
     return [
         request_run(policy.evaluation_set, side.profile, draft=side.draft, instructions=side.instructions, **how)
-        for side in missing
+        for side, run in ((checked.candidate, checked.run), (checked.in_force, checked.baseline))
+        if run is None
     ]
 
 
 def kind_of(policy: GatePolicy) -> RunKind:
-    """The kind of run that measures what the gate asks for."""
+    """The kind of run that measures the gate's metric."""
     return KIND_OF_MEASURE[policy.metric]
 
 
 def is_worse(policy: GatePolicy, comparison: RunComparison) -> bool:
-    """Whether the questions became worse by more than the largest allowed loss, beyond chance."""
+    """Whether the loss is larger than allowed, beyond chance."""
     changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
     return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
 
 
 def documents_being_read(collection_id: int | None) -> bool:
-    """Whether documents of the collection wait to be read, or are."""
+    """Whether documents of the collection are waiting to be read, or being read."""
     unread = (Document.Status.PENDING, Document.Status.PROCESSING)
     return Document.objects.filter(collection=collection_id, status__in=unread).exists()
 
 
 def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
-    """Runs of the kind that the gate asks for, of the same documents with the same settings, whatever these were
-    called, newest first."""
+    """Runs of the gate's kind on the side's documents with its settings, whatever their profile's name; newest first."""
     return EvaluationRun.objects.filter(
         evaluation_set=policy.evaluation_set_id,
         draft=side.draft,
@@ -188,7 +184,7 @@ def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
 
 
 def current_run(policy: GatePolicy, side: GateSubject, asked: str) -> EvaluationRun | None:
-    """The newest reliable run of these questions on the side's documents as they are now."""
+    """The newest reliable run of these questions on the side's current documents."""
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
@@ -209,13 +205,12 @@ _POLICIES = GatePolicy.objects.select_related("evaluation_set__collection")
 
 
 def guards(collection: Collection) -> bool:
-    """Whether the collection's documents change by drafts alone, because a gate is asked before."""
+    """Whether a gate requires that the collection's documents change only in drafts."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
 def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
-    """Why the gates would not publish it, a reason each: those required for publishing a version, or those that guard
-    the draft's collection."""
+    """The objections of the gates that are required for a version, or that guard the draft's collection."""
     if isinstance(subject, Draft):
         page = "admin:evaluation_gatepolicy_check_draft"
         policies = _POLICIES.filter(required_for_documents=True, evaluation_set__collection=subject.collection_id)
@@ -266,12 +261,12 @@ def reason_of(checked: GateCheck) -> str:
     ) % names
 
 
-# Instructions to a language model, which are put in force when the answers became no worse.
+# Instructions to a language model are put in force if the answers are not worse.
 
 
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """What measures instructions of the collection: each of its sets that an answers run can ask, with its own gate's
-    largest loss if that one measures answers."""
+    """A gate for each set of the collection that an answers run can ask: the set's own if it measures answers, or one
+    that allows no loss."""
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
         questions = evaluation_set.questions.measurable(RunKind.ANSWERS)
@@ -286,8 +281,10 @@ def instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Have the version put in force once its gates let it pass; without a gate, or a language model that could be told
-    it, at once. Returns whether it is measured first."""
+    """Put the version in force when its gates pass; at once without a gate or a language model.
+
+    Returns whether it is measured first.
+    """
     if not chat_conf.language_models() or not instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
@@ -298,8 +295,8 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def settle_instructions() -> None:
-    """Put in force, or turn down, the versions that wait for their gates, as far as these have spoken. A worker that
-    dies over it leaves them to the next call."""
+    """Put in force, or turn down, the waiting versions whose gates have a verdict. If the worker dies, the next call
+    does it."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Means with their intervals, losses beyond chance, percentiles, and measures of rankings. PURE."""
+"""Measures of rankings, means with intervals, losses beyond chance, and percentiles. PURE."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from typing import TypeVar
 
 import numpy as np
 
-# How good a ranking is.
-#
-# A ranking is the identifiers of documents, best first, each at most once. Judgements give each judged document a
-# grade; a document is relevant when its grade is above 0, and one without a judgement counts as not relevant. Every
-# metric lies in [0, 1], is better when higher, and is 0 for an empty ranking and for a query without a relevant
+# A ranking is a list of document identifiers, best first, each at most once. A document is relevant if it has a grade
+# above 0. Every metric is in [0, 1], better when higher, and 0 for an empty ranking and for a query without a relevant
 # document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
-# What recall@50 needs of each search.
+# The results that recall@50 needs.
 TOP_K = 50
 
 
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Discounted gain of the first ``k`` over that of the best possible first ``k``, the judged documents by grade.
+    """Discounted gain of the first ``k``, divided by that of the best possible ``k``: the judged documents by grade.
 
-    The gain is the grade itself, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; a grade
-    below 0 gains nothing. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in
-    the best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
+    The gain is the grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; for a grade
+    below 0 it is 0. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in the
+    best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
 
     Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
@@ -38,12 +35,12 @@ def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int
 
 
 def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """1 when a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    """1 if a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
     return float(any(grades.get(document, 0) > 0 for document in _head(ranking, k)))
 
 
 def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Share of all relevant documents that are among the first ``k``; below 1 for more than ``k`` of them.
+    """Share of all relevant documents that are among the first ``k``.
 
     Raises: as :func:`ndcg`.
     """
@@ -53,7 +50,7 @@ def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: i
 
 
 def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """1 / rank of the first relevant document, 0 when none is among the first ``k``; its mean over queries is MRR@k.
+    """1 / rank of the first relevant document, 0 if none is among the first ``k``; its mean over queries is MRR@k.
 
     Raises: as :func:`ndcg`.
 
@@ -88,10 +85,10 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expected passage among the passages that there are now.
+    """An expected passage in the current documents.
 
-    ``chunk_ids`` are those that hold its words. A ``whole`` document is found with any of its passages. What has no
-    ``document_id``, or is not whole and has no chunk, is gone: it can never be found.
+    ``chunk_ids`` contain its words. A ``whole`` document is found with any of its passages. An expectation without
+    ``document_id``, or without a chunk and not whole, is gone: no search finds it.
     """
 
     key: int
@@ -107,7 +104,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking as `evaluation.statistics` takes it and the rank of each expectation in it, None where it is absent."""
+    """A ranking with its grades, and the rank of each expectation by key; None: not found."""
 
     ranking: tuple[str, ...]
     grades: dict[str, int]
@@ -115,18 +112,17 @@ class JudgedRanking:
 
 
 def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
-    """The (chunk id, document id) pairs that were ``found``, best first, as units that each appear once.
+    """The (chunk id, document id) pairs that were ``found``, best first, as a ranking of units.
 
-    Chunks that hold the same expected passage are one unit, which stands where the best of them does, and so are
-    expected passages that share a chunk, or a document expected whole. Where only whole documents are expected,
-    documents are ranked, each by its best chunk, as BEIR's figures assume. What is gone counts among the grades: not to
-    find it is a loss.
+    Chunks of the same expected passage are one unit, at the rank of the best of them; so are expected passages that
+    share a chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their
+    best chunk, as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents first: a passage of one of them is found with it, and it with the passage.
+    # Whole documents first: their passages belong to the same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -152,7 +148,7 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
 
 
 RESAMPLES = 2000
-# Values of several samples of a bootstrap, which are drawn together: 8 MB.
+# Values that a bootstrap draws together: 8 MB.
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
 # 1,024 combinations of signs.
@@ -162,7 +158,7 @@ _TAILS_PERCENT = (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries, and the bounds that hold it with 95 % confidence. All three agree for a single query."""
+    """A mean over queries with its 95 % bounds; for a single query all three are equal."""
 
     mean: float
     low: float
@@ -181,7 +177,7 @@ class Percentiles:
 def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """The mean of one value a query, with the percentile bootstrap's 95 % interval over queries.
 
-    The seed is fixed, so the same values give the same interval. Raises: ValueError when there is no value.
+    The seed is fixed: the same values give the same interval. Raises: ValueError without a value.
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
     """
@@ -199,12 +195,11 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 
 
 def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
-    """The chance of a mean as low as this, were each difference as likely to have the other sign; as a mid-p value.
+    """The mid-p value of a mean as low as this, if each difference had either sign with the same probability.
 
-    Lower means count whole and equal ones one half: where questions are found or not, many means are equal, and to
-    count these whole would let most losses pass. At least 1 / 2^(n+1) for n differences that are not 0, so few of them
-    never make a loss beyond chance, as they may in a bootstrap: drawn from one value alone, its mean does not vary. 1
-    without any. Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips.
+    Lower means count 1 and equal ones one half: metrics of 0 and 1 have many equal means. The value is at least
+    1 / 2^(n+1) for n differences that are not 0, so that few differences are never a loss beyond chance, and 1 without
+    any. Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips.
 
     Source: Smucker, Allan and Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions",
@@ -218,7 +213,7 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
     else:
         signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
     flipped, seen = signs @ sample, sample.sum()
-    # Equal sums of the same numbers, added in another order, may differ in their last digits.
+    # Sums of the same numbers in another order may differ in their last digits.
     equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)
     return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
 
@@ -226,15 +221,14 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
 def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
     """Whether a paired difference is a loss of more than ``allowed``, beyond chance.
 
-    Its whole 95 % ``interval`` lies below, and the ``differences`` of the queries, which may leave out those of 0, have
-    a `chance_of_loss` of no more than such an interval leaves on one side: the interval of a handful of queries is too
-    narrow.
+    The whole 95 % ``interval`` is below ``-allowed``, and the `chance_of_loss` of the ``differences`` (those of 0 may
+    be left out) is at most 2.5 %: the interval of a few queries is too narrow.
     """
     return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that ``percent`` of them, 0 to 100, do not exceed, interpolated. Raises: ValueError for none."""
+    """The percentile at ``percent``, 0 to 100, interpolated. Raises: ValueError without values."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A percentile needs at least one value.")
@@ -242,7 +236,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Raises: ValueError for no values."""
+    """Raises: ValueError without values."""
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 

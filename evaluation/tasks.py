@@ -1,4 +1,4 @@
-"""Background work of evaluation. Each task is a thin way to call a function that is safe to run twice."""
+"""Background work of evaluation. Each task calls a function that is safe to run twice."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def measure_evaluation_run(run_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """What a worker left that died: answers to be judged, and instructions whose gates have spoken."""
+    """What a worker that died did not do: request judgements, and settle instructions."""
     judgements.request_forgotten()
     gates.settle_instructions()

@@ -32,8 +32,8 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
     contains the words of the expected answer in order (:func:`holds_answer`); else the mean probability that the reply,
-    taken as the only passage, supports the expected sentences. None if no whole answer is expected, or one in another language
-    whose words the reply does not contain.
+    taken as the only passage, supports the expected sentences. None if no whole answer is expected, or one in another
+    language whose words the reply does not contain.
     """
     if expects_refusal:
         return float(refused)

@@ -1,4 +1,4 @@
-"""The metrics of each kind of run, the results of a run as means with intervals, and its comparison with another."""
+"""The metrics of each kind of run, a run's results as means with intervals, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` stands in summaries, addresses and gates, ``field`` holds it in a result."""
+    """A metric of a run. ``key`` is its name in summaries, addresses and gates, ``field`` that in results."""
 
     key: str
     field: str
@@ -32,7 +32,7 @@ class RunMeasure:
         return value
 
 
-# In the order in which they are shown; the first is what a run of the kind is known by.
+# In the order of the pages; lists of runs show the first.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -59,7 +59,7 @@ _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answ
 
 
 def measure_of(kind: str, key: str = "") -> RunMeasure:
-    """The kind's metric of this key; the first one for any other key."""
+    """The kind's metric with this key; for any other key the first one."""
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 
@@ -72,7 +72,7 @@ def results_of(run: EvaluationRun) -> QuerySet[Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """One question in two runs; ``difference`` is above 0 where the later one did better."""
+    """One question in two runs; ``difference`` is above 0 if the later run was better."""
 
     before: Result
     after: Result
@@ -87,12 +87,11 @@ class QuestionPair:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """A run beside its baseline, on the questions that both asked.
+    """A run compared with its baseline, on the questions that both asked.
 
-    ``differences`` has an interval for each metric, over the questions where both have a value, and none for a metric
-    without any; ``beyond_chance`` is 1 for a metric whose gain is no chance, -1 for such a loss, and 0 for neither.
-    ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else than the profile differs between the
-    runs.
+    ``differences`` has an interval for each metric, over the questions with a value in both runs; metrics without such
+    a question are absent. ``beyond_chance`` is 1 for a gain beyond chance, -1 for such a loss, else 0. ``better``,
+    ``worse`` and ``same`` are by ``metric``. ``caveats`` say what differs besides the profile.
     """
 
     run: EvaluationRun
@@ -116,10 +115,10 @@ class RunComparison:
 
 
 def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
-    """Each metric's mean with its interval, and the milliseconds a question, as JSON. Raises: ValueError for none.
+    """Each metric's mean with its interval, and the milliseconds of a question, as JSON.
 
-    A mean is over the questions that have a value, of which ``questions`` are the number; a metric without any is
-    absent.
+    A mean is over the ``questions`` that have a value; a metric without any is absent.
+    Raises: ValueError without results.
     """
     return {
         "questions": len(results),
@@ -134,7 +133,7 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
 
 
 def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """The wait for the first word, what the model consumed, and what the judge said, as far as there is any of it."""
+    """The time to the first word, the tokens of the model, and the judge's scores, if there are any."""
     figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
@@ -152,7 +151,7 @@ def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """By metric of the judge: the mean of its scores, how many they are, and how many errors there were instead."""
+    """For each metric of the judge: the mean of its scores, their number, and the number of errors."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         for metric, judged in result.judged.items():
@@ -169,7 +168,7 @@ def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
-    """The metric's mean over the run's questions with its interval; None where there is none, or not yet."""
+    """The metric's mean with its interval; None if there is none, or not yet."""
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
@@ -227,22 +226,17 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     ]
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
-    if run.draft_id is not None and baseline.draft_id is not None and run.draft_id != baseline.draft_id:
-        caveats.append(_t("The runs used documents of different drafts."))
-    elif run.draft_id != baseline.draft_id:
-        of_draft, other = (run, baseline) if run.draft_id is not None else (baseline, run)
-        numbers = {"run": of_draft.pk, "other": other.pk}
-        caveats.append(_t("#%(run)d used the documents of a draft, #%(other)d the published ones.") % numbers)
+    if run.draft_id != baseline.draft_id:
+        sides = {"before": baseline.draft or _t("in service"), "after": run.draft or _t("in service")}
+        caveats.append(_t("The documents are not the same: before %(before)s, after %(after)s.") % sides)
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
-    # How much is handed over, which a search run does not see.
+    # Settings of what is handed to the answer, which change nothing in a search run.
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
-        differences = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)
-        caveats.append(
-            _t("Both runs used the same search depth, so this setting made no difference: %s.") % differences
-        )
+        changed = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)
+        caveats.append(_t("Both runs used the same search depth, so this setting made no difference: %s.") % changed)
     differing = {
         name
         for name in run.conditions.keys() | baseline.conditions.keys()

@@ -1,7 +1,6 @@
-"""Queries and judgements in BEIR's form, without a corpus: that is the site's own documents. PURE.
+"""Queries and judgements in BEIR's form, without a corpus: the site's own documents are the corpus. PURE.
 
-The files are those that somebody uploaded. The line of each judgement is kept, so that an error about a document that
-the site does not have can name it.
+The files are uploaded. Each judgement keeps its line, for the error if the site does not have its document.
 
 Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
@@ -26,12 +25,12 @@ LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 Lines = Iterable[tuple[str, str]]
-"""Where each line stands, and the line."""
+"""Each line with its place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A document's source, its grade, and where the file says so."""
+    """A document's source, its grade, and the place in the file."""
 
     source: str
     grade: int
@@ -48,18 +47,17 @@ class ImportedQuestion:
 
     @property
     def says_what_is_expected(self) -> bool:
-        """Whether an answers run can ask it."""
+        """Whether an answers run can ask the question."""
         return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
 def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
-    """The queries with a document judged relevant, and those that expect a refusal, in the order of their file.
+    """The queries with a relevant document, and those that expect a refusal, in the order of their file.
 
-    Both are contents of files. A query may hold an expected "answer", what an answer "must" hold or "must_not", and its
-    "max_chars", or "expects_refusal": true when the documents do not answer it; where queries do, there need be no
-    judgements, and then the queries that do are all. With judgements, queries without one are left out, and judgements
-    without a query: files for a split share the queries of the whole. Raises: UnreadableTestSet, naming the file and
-    the line.
+    Both arguments are contents of files. A query may have an expected "answer", "must" and "must_not" (what the answer
+    contains), "max_chars", or "expects_refusal": true. With judgements, queries without one are left out, and so are
+    judgements without a query: files for a split share the queries of the whole set. Without judgements, all queries
+    with an expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
@@ -82,7 +80,7 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
 
 
 def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Each line that is not blank, with its place for messages."""
+    """Each line that is not blank, with its place."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,7 +91,7 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each JSON object of the file, with its place for messages."""
+    """Each JSON object of the file, with its place."""
     for where, line in lines:
         try:
             row = json.loads(line)
@@ -105,7 +103,7 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each JSON object of the file, with its place for messages and its "_id", which is unique."""
+    """Each JSON object of the file, with its place and its "_id", which is unique."""
     seen: set[str] = set()
     for where, row in objects_of(lines):
         identifier = row.get("_id")
@@ -135,7 +133,7 @@ def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
 
 
 def storable(text: str) -> str:
-    """The text as PostgreSQL can store it: without NUL and lone surrogates."""
+    """The text without NUL and lone surrogates, which PostgreSQL does not store."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -157,7 +155,7 @@ def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
 
 
 def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> Expectations:
-    """What a JSON object says of a good answer: "must" and "must_not", lists of strings, and "max_chars".
+    """The expectations of a JSON object: "must" and "must_not", lists of strings, and "max_chars".
 
     Raises: UnreadableTestSet.
     """

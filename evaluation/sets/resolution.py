@@ -12,17 +12,17 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# Of the quoted words or of the passage, whichever is shorter, so much must lie in the other.
+# The share of the shorter one, quote or chunk, that must lie in the other.
 LEAST_SHARE = 0.5
 
 
 def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
-    """What a run of this kind asks, in the order of its making, with the expected passages."""
+    """The questions that a run of this kind asks, oldest first, with their expected passages."""
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
 def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
-    """A hash that is the same for the same questions with the same expectations of this kind, and for no others."""
+    """A hash of the questions with their expectations of this kind."""
     described = [[question.pk, question.text, *_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
@@ -35,9 +35,9 @@ def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Each expected passage among the collection's chunks, by its id, in the order given.
+    """By id, each expected passage in the collection's chunks, in the order given.
 
-    A passage is known by its words, wherever its document holds them now, however they are cut.
+    A passage is found by its words, wherever its document has them now, and however it is cut into chunks.
     """
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))
@@ -57,7 +57,7 @@ def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int
 
 
 def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """The document's chunks that hold each of the quoted words; none where it does not hold them."""
+    """By key, the document's chunks that contain the quote; empty if none does."""
     text = DocumentText.objects.filter(pk=document_id).values_list("text", flat=True).first() or ""
     places = list(Chunk.objects.filter(document=document_id).values_list("pk", "start", "end"))
     return {
@@ -72,7 +72,7 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
 
 
 def _spans(quote: str, text: str) -> list[tuple[int, int]]:
-    """Where the text holds these words, however they are spaced."""
+    """The places of the quote in the text; white space may differ."""
     words = quote.split()
     if not words:
         return []

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from evaluation.charts import (
     BOTTOM,
-    HEIGHT,
     TOP,
-    WIDTH,
     Drawing,
     line_chart,
     stacked_bars,
@@ -50,7 +48,7 @@ def numbers_of(chart: Drawing) -> list[float]:
 
 
 def inside_the_drawing(chart: Drawing) -> bool:
-    return all(-0.01 <= number <= max(WIDTH, HEIGHT) + 0.01 for number in numbers_of(chart))
+    return all(-0.01 <= number <= 480.01 for number in numbers_of(chart))
 
 
 @given(st.lists(st.tuples(counts, counts, st.none() | counts), min_size=1, max_size=90))
