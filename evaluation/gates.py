@@ -173,7 +173,7 @@ def documents_being_read(collection_id: int | None) -> bool:
 
 
 def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
-    """Runs of the gate's kind on the side's documents with its settings, whatever their profile's name; newest first."""
+    """Runs of the gate's kind on the side's documents with its settings, newest first."""
     return EvaluationRun.objects.filter(
         evaluation_set=policy.evaluation_set_id,
         draft=side.draft,
@@ -252,12 +252,12 @@ def reason_of(checked: GateCheck) -> str:
         Verdict.IN_FORCE: _t("%(set)s: %(candidate)s has the settings that are in force."),
         Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured.")
         if kind_of(checked.policy) == RunKind.SEARCH
-        else _t("%(set)s: no question holds what “%(metric)s” needs, so nothing can be measured."),
+        else _t("%(set)s: no question has what “%(metric)s” needs, so nothing can be measured."),
         Verdict.RUNNING: _t("%(set)s: %(candidate)s is being measured."),
         Verdict.BEING_READ: _t("%(set)s: documents of %(candidate)s are still being read."),
     }.get(
         checked.verdict,
-        _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the documents as they are now."),
+        _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the current documents."),
     ) % names
 
 

@@ -1,4 +1,4 @@
-"""The admin's dashboard: figures of the answers, the worst answers, and what the documents lack."""
+"""The admin's dashboard: figures of the answers, the worst answers, and the gaps in the documents."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection
 
-# Of each list the dashboard shows the beginning.
+# The length of its lists.
 SHOWN = 5
 
 
 @admin.register(Dashboard)
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
-    """Pages of figures for users who may view answers."""
+    """Pages of figures, for users who may view answers."""
 
     class Media:
         css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/dashboard.css"]}
@@ -48,7 +48,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return request.user.has_perm("chat.view_answer")
 
     def get_urls(self) -> list[URLPattern]:
-        """Instead of the pages of a model, which has no rows of its own here."""
+        """The two pages; the model has no rows of its own."""
         allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
             path(route, self.admin_site.admin_view(allowed(view)), name=f"evaluation_dashboard_{name}")
@@ -106,7 +106,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
-    """What happened on each day: questions and their outcome, helpful rate, seconds to an answer."""
+    """Charts by day: questions by outcome, helpful rate, seconds to an answer."""
     labels = [day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
@@ -145,7 +145,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """The distribution of one metric by one judge; each low column leads to the list of all low scores."""
+    """The distribution of one metric by one judge; its low columns link to the list of low scores."""
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
@@ -156,7 +156,7 @@ Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
 def _rows(answers: QuerySet[Answer]) -> list[Row]:
-    """Bad answers, and the documents to correct."""
+    """The answers with their documents."""
     documents = documents_behind(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 

@@ -1,4 +1,4 @@
-"""Experiments: their form, their page, and the buttons that start and end them."""
+"""Experiments in the admin: their form, their page, and the buttons that start and end them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ExperimentAdmin(PageAdmin):
         css = {"all": ["retrieval/admin.css", "evaluation/experiments.css"]}
 
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Only a draft can be changed, and deleted."""
+        """Only a draft can be changed or deleted."""
         return _is_draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
@@ -85,7 +85,7 @@ class ExperimentAdmin(PageAdmin):
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """To the page of the experiment, which has the button to start it."""
+        """Redirects to the page of the experiment, with the button that starts it."""
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
@@ -101,7 +101,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors of the treatment are served a profile that nobody may have published.
+            # Visitors get the treatment, which may be unpublished.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -114,7 +114,7 @@ class ExperimentAdmin(PageAdmin):
         return self._act(request, pk, experiments.end)
 
     def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
-        """Back to the experiment's page, after ``act``."""
+        """Calls ``act`` and redirects to the experiment's page."""
         experiment = get_object_or_404(Experiment, pk=pk)
         try:
             experiment = act(experiment, request.user)
@@ -136,7 +136,7 @@ def _to_page(experiment: Experiment) -> HttpResponseRedirect:
 
 
 def started_page(experiment: Experiment) -> dict[str, Any]:
-    """What the page of a started experiment shows."""
+    """The context of the page of a started experiment."""
     summary = report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
@@ -150,7 +150,7 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
 
 
 def _row(summary: Report, metric: str) -> dict[str, str]:
-    """A metric in both arms, with the number of visitors that each mean is of."""
+    """A metric in both arms: means with the number of visitors, and the difference."""
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:

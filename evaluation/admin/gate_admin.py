@@ -1,4 +1,4 @@
-"""Gates and what they say of a version or of a draft."""
+"""Gates in the admin, with a page of each gate's verdict on a version or a draft."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             )
             self.message_user(request, message, messages.WARNING)
 
-    # What a gate says ------------------------------------------------------------------------------------------------
-
     def get_urls(self) -> list[URLPattern]:
         guard, name = self.admin_site.admin_view, "evaluation_gatepolicy_check"
         return [
@@ -56,7 +54,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         ]
 
     def check_view(self, request: HttpRequest, policy_id: int, version_id: int) -> HttpResponse:
-        """What the gate says of a version; a POST has measured what it lacks."""
+        """The gate's verdict on a version; a POST requests the missing runs."""
         policy = self._policy(request, policy_id)
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
         back = reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), version.profile
@@ -69,7 +67,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             return HttpResponseRedirect(back[0])
 
     def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
-        """What the gate says of a draft; a POST has measured what it lacks."""
+        """The gate's verdict on a draft; a POST requests the missing runs."""
         policy = self._policy(request, policy_id)
         drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
         draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
@@ -111,7 +109,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check(policy, subject)
         comparison = checked.comparison
         if comparison is not None and isinstance(subject, Draft):
-            # That the documents differ is what is asked here, and between runs that count nothing else does.
+            # Only the documents differ, and that is the purpose.
             comparison = replace(comparison, caveats=())
         context = {
             **(comparison_context(comparison, request) if comparison else {}),

@@ -1,4 +1,4 @@
-"""Instructions of collections to a language model: versions, tried on three questions, put in force through a gate."""
+"""Instructions of collections to a language model: versions with a preview, put in force through a gate."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Those that the user curates and reads whole: questions of sets, and answers, tell of any document."""
+        """Those that the user curates and may read as a whole: answers can reveal any document."""
         return source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
-        """A version stays as it is: a change is a new version."""
+        """A version is not changed: a change is a new version."""
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The words of the version named by ``?from=``."""
+        """The text of the version named by ``?from=``."""
         named = request.GET.get("from", "")
         version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
         given: dict[str, Any] = super().get_changeform_initial_data(request)
@@ -125,7 +125,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Takes the version out of force at once, unmeasured, or back while it is being measured."""
+        """Takes the version out of force, or stops its measurement, at once and unmeasured."""
         version = self._version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
@@ -135,7 +135,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Answers to three questions with the version that is in force, and with this one."""
+        """Answers to up to three questions with the version in force and with this one."""
         if not request.user.has_perm("chat.change_collectioninstructions"):
             raise PermissionDenied
         version = self._version(request, pk)
@@ -165,7 +165,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
 
 def _suggest_questions(user: Any, collection: Collection) -> list[str]:
-    """Of the collection's evaluation sets, else those that were asked and not answered."""
+    """Questions of the collection's evaluation sets; without any, unanswered ones."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
@@ -174,13 +174,13 @@ def _suggest_questions(user: Any, collection: Collection) -> list[str]:
 
 
 def _shown(reply: Reply) -> _Shown | None:
-    """None where there is no answer."""
+    """None without an answer."""
     end = reply.end
     return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
-    """For each question its replies with each of the texts, one after the other."""
+    """For each question the replies with each of the texts."""
 
     async def ask_with_each(question: str) -> list[Reply]:
         return [await reply_to(question, filters, instructions=text) for text in texts]

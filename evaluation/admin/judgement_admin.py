@@ -1,4 +1,4 @@
-"""Judgements: their list, their part of an answer's page, and what the judge consumed. Every value is escaped."""
+"""Judgements in the admin: their list, their part of an answer's page, and the tokens of the judge."""
 
 from __future__ import annotations
 
@@ -38,17 +38,25 @@ EXCERPT_CHARACTERS = 160
 
 
 def score_text(score: Score) -> SafeString:
-    """The score with two decimals, marked if it is low; the word "error" if there is no score."""
+    """The score with two decimals, marked if it is low; "error" without a score."""
     if score.score is None:
         return badge("failed", _t("error"))
     text = fixed(score.score, 2)
     return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
-def score_lines(judgement: Judgement) -> SafeString:
-    """The judgement's scores, one on each line; a dash when there are none yet."""
-    rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
-    return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
+class ShowsJudgements:
+    """Columns of lists of judgements."""
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, judgement: Judgement) -> SafeString:
+        return job_badge(judgement)
+
+    @admin.display(description=_("scores"))
+    def results(self, judgement: Judgement) -> SafeString:
+        """The scores, one a line; a dash without scores."""
+        rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
+        return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
 
 
 def _cell(value: object) -> str:
@@ -74,7 +82,7 @@ class ScoreInline(ReadOnlyInline):
 
     @admin.display(description=_("details"))
     def seen(self, score: Score) -> SafeString:
-        """What the score was made from, an object a row."""
+        """The details of the score, an object a row."""
         rows = [row for row in score.details if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in rows for name in row))
         context = {
@@ -85,7 +93,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """Without the scores of answers that were computed over a table, whose words cannot show whether they are right."""
+    """Leaves out answers computed over a table: their words do not show whether they are right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -99,8 +107,8 @@ class LowScoreFilter(ConditionFilter):
 
 
 @admin.register(Judgement)
-class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
-    """The judgements of answers: read-only, except that they can be requested again."""
+class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
+    """Judgements are read-only, but can be requested again."""
 
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
     list_filter = [
@@ -142,12 +150,12 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
         )
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """By the score, where those with a low one are listed."""
+        """By the score if low scores are listed."""
         is_low = request.GET.get("low") in LowScoreFilter.conditions
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also users who may delete answers: a judgement must not keep its answer from being deleted."""
+        """Also for users who may delete answers: a judgement must not prevent that."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def has_judge_permission(self, request: HttpRequest) -> bool:
@@ -159,14 +167,6 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     @admin.display(description=_("question"), ordering="answer__question")
     def question(self, judgement: Judgement) -> str:
         return judgement.answer.question
-
-    @admin.display(description=_("status"), ordering="status")
-    def state(self, judgement: Judgement) -> SafeString:
-        return job_badge(judgement)
-
-    @admin.display(description=_("scores"))
-    def results(self, judgement: Judgement) -> SafeString:
-        return score_lines(judgement)
 
     @admin.display(description=_("error"), ordering="error")
     def excerpt(self, judgement: Judgement) -> SafeString:
@@ -181,26 +181,23 @@ class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 def judge_in_force() -> str:
-    """A sentence for the admin: who judges answers now, and how many tokens were spent today."""
+    """A sentence for the admin: who judges answers, and the tokens spent today."""
     if not conf.has_judge_model():
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
-    budget = settings.JUDGE_DAILY_BUDGET_TOKENS
     values = {
         "judge": settings.JUDGE_MODEL,
         "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
         "spent": whole(tokens_spent()),
+        "budget": whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
     }
-    if budget:
-        return _t(
-            "%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today."
-        ) % {
-            **values,
-            "budget": whole(budget),
-        }
-    return _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s tokens today.") % values
+    if settings.JUDGE_DAILY_BUDGET_TOKENS:
+        text = _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today.")
+    else:
+        text = _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s tokens today.")
+    return text % values
 
 
-class JudgementInline(ReadOnlyInline):
+class JudgementInline(ShowsJudgements, ReadOnlyInline):
     model = Judgement
     fields = ["link", "state", "error", "results"]
     readonly_fields = ["link", "state", "results"]
@@ -214,14 +211,6 @@ class JudgementInline(ReadOnlyInline):
     @admin.display(description=_("judge"))
     def link(self, judgement: Judgement) -> SafeString:
         return admin_link(judgement, judgement.judge_name or judgement.get_judge_display())
-
-    @admin.display(description=_("status"))
-    def state(self, judgement: Judgement) -> SafeString:
-        return job_badge(judgement)
-
-    @admin.display(description=_("scores"))
-    def results(self, judgement: Judgement) -> SafeString:
-        return score_lines(judgement)
 
 
 admin.site.unregister(Answer)
@@ -239,14 +228,12 @@ class JudgedAnswerAdmin(AnswerAdmin):
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
         """Request judgements by all judges, whatever the sample; existing judgements are made again."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
-        complete = answers.filter(status=Answer.Status.COMPLETED)
-        number = 0
+        complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:
             judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
             judgement_requests.request(answer, judges=judges)
-            number += 1
-        message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", number)
-        self.message_user(request, message % number, messages.SUCCESS)
+        message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", len(complete))
+        self.message_user(request, message % len(complete), messages.SUCCESS)
         if left_out := answers.exclude(status=Answer.Status.COMPLETED).count():
             message = ngettext(
                 "%d answer is not complete and cannot be judged.",
@@ -260,7 +247,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
 @admin.register(JudgeUsage)
 class JudgeUsageAdmin(ReadOnlyAdmin):
-    """What the judge consumed, day by day."""
+    """The tokens of the judge by day."""
 
     list_display = ["day", "prompt_tokens", "completion_tokens", "total_tokens"]
     list_display_links = None

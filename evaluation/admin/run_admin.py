@@ -1,4 +1,4 @@
-"""Runs of evaluation sets in the admin: their progress, their results, and how two of them differ."""
+"""Runs of evaluation sets in the admin: progress, results, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ STYLES = [
 # The newest runs that the chart over time shows, and the profiles that get a line.
 MOST_RUNS = 40
 MOST_LINES = 6
-# Of the questions that got better, and of those that got worse, so many are shown.
+# Of the better and of the worse questions, so many are shown.
 MOST_PAIRS = 100
-# From here on an answer has all that is expected of it, though it may be too long.
+# An answer with at least so many expectations met is right, though it may be too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# Of a difference: a loss beyond chance, neither, a gain beyond chance.
+# By `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
-    """The run's status with its progress; an attempt that failed shows before the next one."""
+    """The run's status with its progress; between attempts, the failed attempt."""
     if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
@@ -72,7 +72,7 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    """Whose documents the run asked, where these are not those in service; else empty."""
+    """The draft whose documents the run asked; empty for those in service."""
     return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
 
 
@@ -85,8 +85,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
-    newest MOST_RUNS runs."""
+    """The metric over time, in the newest MOST_RUNS runs on the documents in service; a line for each profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -104,14 +103,14 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    """The run's mean of this metric, or of the first one of its kind, named."""
+    """The name and the run's mean of this metric; of any other, the kind's first metric."""
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
 def ranks_text(result: QuestionResult) -> str:
-    """Where the expected passages stand, the best first, in words for those that were not found or are gone."""
+    """The ranks of the expected passages, and the numbers of those not found and gone."""
     relevant = [one for one in result.expected if one["grade"] > 0]
     ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
     parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
@@ -123,10 +122,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """The playground with the question and both profiles; empty when one of them is no more.
-
-    It searches what the second run asked; of a draft whose documents are gone there is nothing to search.
-    """
+    """The playground with the question and both profiles; empty if a profile or the second run's documents are gone."""
     sides = [_side(first), _side(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -142,7 +138,7 @@ def _side(run: EvaluationRun) -> str:
 
 
 def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
-    """What the template `_comparison.html` shows."""
+    """The context of the template `_comparison.html`."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
@@ -174,8 +170,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else, or
-    not enough."""
+    """The run's results, worst first; of an answers run, with ``wrong_only`` the wrong ones."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -186,7 +181,7 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
-    """Right or wrong, and how, in a word."""
+    """Whether the answer is right, or how it is wrong."""
     verdicts = [] if result.agreement is None else [is_right(result.agreement)]
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
@@ -204,7 +199,7 @@ def metric_label(metric: str) -> str:
 
 
 RESULTS_PER_PAGE = 50
-# Runs of the same set that a run can be compared with by a click.
+# The runs of the same set to compare with.
 MOST_OTHERS = 20
 
 
@@ -290,7 +285,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # Those in service, and of a draft also its own.
+            # Of the documents in service, and of the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

@@ -12,7 +12,7 @@ from retrieval.infrastructure.jobs import Job
 
 
 def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
-    """Who did something; empty once the account is deleted."""
+    """The user who did something; empty if the account was deleted."""
     return models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
     )
@@ -25,7 +25,7 @@ class EvaluationJob(Job):
     RUNNING = "running"
     FAILED = "failed"
 
-    # A concrete job declares it again, with the choices that are its own.
+    # A concrete job declares it again, with its choices.
     status = models.CharField(_("status"), max_length=10, default=QUEUED)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
@@ -42,7 +42,7 @@ class EvaluationJob(Job):
 
 
 def running_is_leased(name: str) -> models.CheckConstraint:
-    """The constraint that a row has a lease if, and only if, a worker is busy with it."""
+    """The constraint that a row has a lease if, and only if, it is running."""
     return models.CheckConstraint(
         condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name
     )

@@ -13,13 +13,12 @@ from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(EvaluationJob):
-    """A set searched, or answered, with one profile, which is a job (see `EvaluationJob`).
+    """A set searched or answered with one profile. The row is a job (see `EvaluationJob`).
 
-    ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
-    ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and
-    ``corpus_version`` the state of the documents when the run began: the collection's or, with a ``draft``, that of its
-    working copy. Only runs that agree in all of these, ``draft`` included, differ by their profile alone.
-    ``unreliable_reason`` says why the figures cannot be relied on; empty when they can.
+    ``settings`` is a copy of the profile's, for when the site's settings change. ``fingerprint`` is a hash of the
+    questions, ``conditions`` is what else the results depend on, and ``corpus_version`` is the version of the documents
+    when the run began, those of the working copy if there is a ``draft``. Runs with all of these equal differ only by
+    their profile. ``unreliable_reason`` says why the figures are unreliable; empty if they are reliable.
     """
 
     class Status(models.TextChoices):
@@ -44,8 +43,7 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # Of an answers run: what the model is told; None: nothing. Those in force when the run was asked for, or those
-    # that are to be measured.
+    # Of an answers run: those in force when the run was requested, or those to be measured; None: none.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )
@@ -75,7 +73,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is asked: the set's own, or the draft's working copy; None once that is cleared away."""
+        """The collection that is asked: the set's, or the draft's working copy; None once that is deleted."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -88,9 +86,9 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """What one question of a search run found. ``question`` is empty once it was deleted; its words are kept.
+    """The result of one question of a search run. ``question`` is empty if it was deleted; its ``text`` is kept.
 
-    ``expected`` holds an object for each expected passage: source, quote, grade, rank (None: not found) and whether it
+    ``expected`` has an object for each expected passage: source, quote, grade, rank (None: not found) and whether it
     still exists.
     """
 
@@ -117,14 +115,13 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """What one question of an answers run was answered. ``question`` is empty once it was deleted; its words are kept.
+    """The answer to one question of an answers run. ``question`` is empty if it was deleted; its ``text`` is kept.
 
-    The metrics lie in [0, 1], and are None where they say nothing (see `evaluation.runs.agreement`). ``generator``
-    wrote the answer; ``is_fallback`` says that it stood in for the one that was to be measured, which ``notice``
-    explains. ``citations`` holds an object for each: marker, source, title, section, quote. ``unmet`` has what is
-    ``missing``, what is ``forbidden`` and there, and how many characters it is ``too_long``, as far as there is any of
-    it. ``judged`` holds, by metric, a score with its reason or an error; ``judge_error`` says why the judge was not
-    asked, or not to the end.
+    Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
+    answer; with ``is_fallback`` it replaced the generator to be measured, and ``notice`` says why. ``citations`` has
+    objects with marker, source, title, section and quote. ``unmet`` has the keys ``missing``, ``forbidden`` and
+    ``too_long`` (characters) that apply. ``judged`` has, by metric, a score with its reason or an error;
+    ``judge_error`` says why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -165,7 +162,7 @@ class AnswerResult(models.Model):
 
 
 class GatePolicy(models.Model):
-    """How much worse a set's questions may fare before somebody has to decide."""
+    """The loss on a set's questions up to which a candidate is published without an override."""
 
     class Metric(models.TextChoices):
         NDCG = "ndcg@10", "nDCG@10"

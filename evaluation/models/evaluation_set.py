@@ -16,14 +16,14 @@ from retrieval.models import Collection
 
 
 class RunKind(models.TextChoices):
-    """What a run of a set measures: whether the passages are found, or whether the answers are right."""
+    """What a run measures: whether passages are found, or whether answers are right."""
 
     SEARCH = "search", _("search")
     ANSWERS = "answers", _("answers")
 
 
 class EvaluationSet(models.Model):
-    """Questions to one collection with what they should find, or what a right answer says: the yardstick."""
+    """Questions to one collection, with the passages to find or what a right answer says."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -46,8 +46,8 @@ class EvaluationSet(models.Model):
 def asked_by(kind: str, path: str = "") -> Q | Exists:
     """The condition that a run of this kind can ask the question at ``path``, by default the row itself.
 
-    A search run needs a passage to find, an answers run an expected answer, words that the answer must hold, or that a
-    refusal is expected.
+    A search run needs a passage to find; an answers run needs an expected answer, words that the answer must contain,
+    or an expected refusal.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
@@ -57,18 +57,18 @@ def asked_by(kind: str, path: str = "") -> Q | Exists:
 
 
 def asked(path: str = "") -> Q:
-    """The condition that a run of some kind can ask the question at ``path``: it is no draft."""
+    """The condition that the question at ``path`` is not a draft: a run of some kind can ask it."""
     return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
 
 
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
     def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
-        """Those that a run of this kind asks."""
+        """The questions that a run of this kind asks."""
         return self.filter(asked_by(kind))
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. With nothing to find, to say or to refuse, it is a draft."""
+    """A question of a set. Without an expectation it is a draft, which no run asks."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -152,10 +152,9 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """What a question should find: quoted words of a document, or, without a quote, any passage of it.
+    """A passage that a question should find: quoted words of a document; without a quote, any passage of it.
 
-    The document is named by its source and the passage by its words, so that both are found again after the document
-    was read anew, or deleted and added again.
+    The source and the words identify it, so that it is found again after the document was read again or replaced.
     """
 
     question = models.ForeignKey(

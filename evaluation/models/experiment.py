@@ -16,10 +16,10 @@ def new_salt() -> str:
 
 
 class Experiment(models.Model):
-    """Two search profiles, each for half of the visitors that take part, and the metric that decides between them.
+    """Two search profiles, each for half of the visitors that take part, and the metric that decides.
 
-    What matters is fixed at the start; at most one experiment runs. ``control`` is empty for the built-in profile,
-    which is kept as it was at the start in ``control_settings``.
+    Nothing is changed after the start; at most one experiment runs. ``control`` is empty for the built-in profile;
+    ``control_settings`` has its settings at the start.
     """
 
     class State(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What judges say of answers, and what judging consumed."""
+"""The judgements of answers, their scores, and the tokens of the judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.models.base import EvaluationJob, running_is_leased
 
 
 class Judgement(EvaluationJob):
-    """One judge's work on one answer, which is a job (see `EvaluationJob`)."""
+    """One judge's judgement of one answer. The row is a job (see `EvaluationJob`)."""
 
     class Judge(models.TextChoices):
         OFFLINE = "offline", _("rules")
@@ -44,7 +44,7 @@ class Judgement(EvaluationJob):
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
-            # What the sweeper looks at: a handful of rows among all that were ever judged.
+            # For the sweep: a few rows among all judgements.
             models.Index(
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
@@ -55,10 +55,10 @@ class Judgement(EvaluationJob):
 
 
 class Score(models.Model):
-    """What one metric says of an answer: a score in [0, 1], better when higher, or the reason why there is none.
+    """One metric of an answer: a score in [0, 1], better when higher, or an error.
 
-    An error is never a number: the table itself refuses a row with both, with neither, or with a score that is NaN.
-    ``details`` holds one object for each sentence, claim or passage looked at.
+    Constraints refuse a row with both, with neither, or with a score that is NaN. ``details`` has an object for each
+    sentence, claim or passage.
     """
 
     class Metric(models.TextChoices):
@@ -91,15 +91,15 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # PostgreSQL holds NaN to be larger than any number, so this refuses it as well.
+            # For PostgreSQL NaN is larger than any number, so this refuses it too.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
-            # With all that a distribution is counted from, without the wide rows.
+            # With all columns that distributions need.
             models.Index(
                 fields=["metric", "-created_at"], include=["judgement", "score", "threshold"], name="score_distribution"
             ),
-            # The lowest scores, in the order in which they are listed.
+            # The lowest scores, in the order of their list.
             models.Index(
                 fields=["metric", "score", "-created_at", "id"],
                 include=["judgement"],
@@ -117,9 +117,9 @@ class Score(models.Model):
 
 
 class JudgeUsage(models.Model):
-    """The tokens that judging with a language model consumed on one day, in the site's time zone.
+    """The tokens of judging with a language model on one day, in the site's time zone.
 
-    A row of its own and not a sum over judgements: judging again, or deleting an answer, does not give tokens back.
+    It is not a sum over judgements, because judging again or deleting an answer does not give tokens back.
     """
 
     day = models.DateField(_("day"), unique=True)
@@ -140,11 +140,11 @@ class JudgeUsage(models.Model):
 
 
 class Dashboard(Answer):
-    """No rows of its own: the answers as a whole, so that their figures have a page among the others of the admin."""
+    """A proxy of the answers, so that the admin has a page for their figures."""
 
     class Meta:
         proxy = True
-        # Who may see answers may see their figures.
+        # The permission to view answers is enough.
         default_permissions = ()
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")

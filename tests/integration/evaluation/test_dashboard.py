@@ -310,7 +310,7 @@ def test_an_empty_site_says_that_nothing_is_known(admin):
     assert "chart-drawing" not in page
     assert "0.0%" not in page
     assert "No answer was judged in this period" in page
-    assert "nobody marked an answer" in page
+    assert "no answer was rated" in page
     assert "No question of this period was left without an answer" in page
 
 
