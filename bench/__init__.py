@@ -1,8 +1,8 @@
-"""Commands that wear the site out and measure it. For development; the site imports none of them.
+"""Commands that measure the site and put it under load. For development; the site imports none of them.
 
     .venv/bin/python -m bench.reliability.kills      kill -9 at random points, and what is lost
     .venv/bin/python -m bench.reliability.endurance  thousands of answers in a row, and what grows
-    .venv/bin/python -m bench.reliability.zoo        hostile files in one burst, and innocent ones beside them
+    .venv/bin/python -m bench.reliability.zoo        hostile files in one burst, with harmless ones among them
 
 Each starts a site of its own with `manage.py serve`, on a fresh data directory and a loopback port, and stops it.
 """
@@ -10,10 +10,10 @@ Each starts a site of its own with `manage.py serve`, on a fresh data directory 
 import json
 import os
 
-# Before anything of the site is imported: its Celery application looks for it when it is made.
+# Before the site is imported: its Celery application reads it.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
 def with_constants(**values: object) -> dict[str, str]:
-    """The environment of a process of the site in which these settings, which the environment does not say, are so."""
+    """The environment of a process of the site with these values of settings that the environment cannot set."""
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

@@ -24,7 +24,7 @@ CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """One line of a corpus, as PostgreSQL can store it: without NUL and lone surrogates. ``title`` may be empty."""
+    """One line of a corpus, without characters that PostgreSQL does not store. ``title`` may be empty."""
 
     id: str
     title: str
@@ -42,10 +42,10 @@ class JudgedQuery:
 
 @dataclass(frozen=True, slots=True)
 class TestSet:
-    """A corpus and the queries that have judgements, both in the order of their files.
+    """A corpus and its judged queries, both in the order of their files.
 
-    ``language`` is what the set says of itself, a two-letter code or a name, and empty when it says nothing.
-    ``unknown_documents`` counts the relevant documents that the corpus lacks; they can never be found.
+    ``language`` is the one of the set's description, a two-letter code or a name, or empty. ``unknown_documents`` is
+    the number of relevant documents that the corpus lacks, which no search can find.
     """
 
     __test__ = False  # pytest would take the class for a test
@@ -57,18 +57,16 @@ class TestSet:
     unknown_documents: int = 0
 
 
-# The first that is there counts: this project's names, then those that BEIR is published with.
+# The first existing one is read: this project's names, then those of the published BEIR sets.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 
 
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     """The test set in ``folder``, named after it.
 
-    ``judgements`` is a file, by its own path or by its name in the folder; without it the first that exists of
-    ``JUDGEMENTS``. A query without a relevant document among its judgements is left out, as are judgements of queries
-    that the folder lacks: files of judgements for a split share the queries of the whole.
-
-    Raises: UnreadableTestSet, naming the file and the line.
+    ``judgements`` is a path, also one in the folder; without it, the first existing of ``JUDGEMENTS``. Queries without
+    a relevant document are left out, and so are judgements of unknown queries: files for a split share the queries of
+    the whole set. Raises: UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(_read_corpus(folder / CORPUS))
     if not documents:
@@ -96,7 +94,7 @@ def _judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Where each line of the file stands that is not blank, and the line. Raises: UnreadableTestSet."""
+    """Each line of the file that is not blank, with its place. Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -105,13 +103,13 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each JSON object of the file stands, and the object. Raises: UnreadableTestSet."""
+    """Each JSON object of the file, with its place. Raises: UnreadableTestSet."""
     return objects_of(read_lines(path))
 
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Raises: UnreadableTestSet, with ``where``, for what the block finds missing or of another type there."""
+    """Turn errors of the block about missing or wrong values into UnreadableTestSet, with the place ``where``."""
     try:
         yield
     except KeyError as error:
@@ -121,7 +119,7 @@ def naming(where: str) -> Iterator[None]:
 
 
 def strings(value: object) -> tuple[str, ...]:
-    """Raises: TypeError for anything but a list of strings."""
+    """The list as a tuple. Raises: TypeError for anything but a list of strings."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{value!r} is not a list of strings")
     return tuple(value)

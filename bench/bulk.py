@@ -1,7 +1,7 @@
-"""Writes whole collections at once: the documents, their texts and chunks, and the statistics, in one transaction.
+"""Writes a whole collection in one transaction: documents, texts, chunks and statistics.
 
-The statement that writes passages is the site's own. Words and lengths are counted once, at the end, and not for each
-document, which is what takes minutes for thousands of short texts.
+Chunks are written by the site's own code. Words and lengths are counted once, at the end: counting them for each
+document takes minutes for thousands of short texts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document ready to be written. ``index_fingerprint`` is what its DocumentText keeps of how the chunks were made.
+    """A document to write. ``index_fingerprint`` is stored with its text, and says how the chunks were made.
 
-    ``chunks`` may be empty: the document is then there, and never found.
+    Without ``chunks`` the document exists, and no search finds it.
     """
 
     source: str
@@ -59,10 +59,10 @@ class NewDocument:
 def replace_documents(
     collection: Collection, documents: Iterable[NewDocument], embedder: Embedder, *, exact: bool = True
 ) -> None:
-    """Make ``documents`` the collection's only ones; whoever reads sees either the old ones or all of the new.
+    """Replace the documents of the collection, in one transaction.
 
-    Term weights hold the mean length of these chunks. Unless ``exact``, they may hold one that differs by a tenth,
-    which saves writing all rows twice.
+    Term weights are computed with the mean length of these chunks; unless ``exact``, with one that may differ by a
+    tenth, which saves writing all rows twice.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -80,13 +80,13 @@ def replace_documents(
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
-    """Fingerprint of all that shapes what search reads of a collection: ``parts``, and what is the same for all."""
+    """A hash of ``parts`` and of everything else on which the index of the collection depends."""
     site = (ANALYSIS_VERSION, embedder.name, str(collection.text_search_configuration), FIELD_BOOSTS, weighting())
     return hashlib.sha256(repr((*site, *parts)).encode()).hexdigest()
 
 
 def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
-    """Whether the collection has so many chunks, all of them counted and with a vector."""
+    """Whether the collection has this number of chunks, all of them counted and with a vector."""
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
@@ -94,7 +94,7 @@ def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
 
 
 def settle() -> None:
-    """Let PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
+    """Run VACUUM and ANALYZE now, so that PostgreSQL does not run them while searches are timed."""
     vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
     with connection.cursor() as cursor:
         for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
@@ -102,7 +102,7 @@ def settle() -> None:
 
 
 def clear(collection: Collection) -> None:
-    """Delete all that the collection holds."""
+    """Delete the content of the collection."""
     with transaction.atomic():
         # Chunks first: a document deleted with its chunks would count their words out of the statistics, one by one.
         Chunk.objects.filter(collection=collection).only("pk").delete()

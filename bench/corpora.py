@@ -30,12 +30,12 @@ from retrieval.text.language import detect_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Changing how a corpus is loaded changes this number; collections loaded another way are loaded again.
+# Raise it when the loading changes: collections with another version are loaded again.
 LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
-# A `tsvector` holds at most 1 MB and a `sparsevec` 16,000 terms, and larger ones are refused: the rest of a longer text
-# is not searched.
+# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms: the rest of a
+# longer text is not searched.
 ONE_CHUNK_CHARACTERS = 20_000
 
 CONFIGURATION_BY_CODE = {
@@ -57,9 +57,9 @@ _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
 def configuration_of(test_set: TestSet, language: str = "") -> str:
-    """The text-search configuration of a set: the one asked for, or by what it says of itself, or by its name's end.
+    """The text-search configuration of a set: of ``language``, else of the set's description, else of its name's end.
 
-    English when nothing tells. Raises: EvaluationError for a language that the site does not have.
+    English if there is none. Raises: EvaluationError for a language that the site does not have.
     """
     wanted = (language or test_set.language).casefold()
     if not wanted:
@@ -73,11 +73,11 @@ def configuration_of(test_set: TestSet, language: str = "") -> str:
 
 
 def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
-    """The collection that holds the set's corpus, loaded unless it does so already, the way it would be loaded now.
+    """The collection of the set's corpus, loaded unless it was loaded in this way before.
 
-    Without ``chunked`` a document is one chunk, which published figures assume; the embedder reads its beginning. With
-    it, documents are cut as the site cuts uploaded text. The collection is not public. All of a corpus appears in one
-    transaction, so that an interrupted run leaves the collection as it was.
+    A document is one chunk, as published figures assume, and the embedder reads its beginning; with ``chunked``,
+    documents are cut as the site cuts uploaded text. The collection is not public. It is loaded in one transaction, so
+    an interrupted run leaves it as it was.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_slug(test_set.name, chunked),
@@ -108,7 +108,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
 
 
 def _slug(name: str, chunked: bool) -> str:
-    # Names that become equal share a collection in turn: what is in it decides whether it is loaded, not its name.
+    # Sets with equal slugs replace each other in one collection.
     start, end = "beir-", "-chunked" if chunked else ""
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
@@ -118,7 +118,7 @@ def _fingerprint(document: CorpusDocument) -> str:
 
 
 def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
-    """Whether the collection holds exactly these documents, made with this index fingerprint, and all their chunks."""
+    """Whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
     if set(stored) != {(document.id, _fingerprint(document), made_by) for document in documents}:
@@ -161,12 +161,12 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
 
 
 def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The chunks that ingestion would make of an uploaded text file; none when it would reject the file."""
+    """The chunks that ingestion makes of an uploaded text file; none if it rejects the file."""
     try:
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
         return text, ()
-    # The title that will stand before each passage counts towards its budget, and one made from a file's name does not.
+    # The title is embedded with each passage, so it counts in the chunk's budget.
     extracted = replace(extracted, title=title)
     embedder = conf.embedder()
     questions = conf.question_generator()
@@ -199,7 +199,7 @@ def _with_vectors(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with a vector for each chunk: what an earlier load stored for an equal one, or a fresh one."""
+    """``documents`` with a vector for each chunk, reused from an earlier load of an equal chunk."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)

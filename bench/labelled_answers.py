@@ -1,4 +1,4 @@
-"""How well the support of sentences tells answers that people marked from those that they did not. PURE.
+"""How well the support of sentences separates answers that people labelled as hallucinated from others. PURE.
 
 Answers with human labels are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words
 that people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this form.
@@ -19,15 +19,14 @@ from chat.answering.support import SentenceSupport, Statement, SupportScorer, cu
 from evaluation.exceptions import UnreadableTestSet
 
 LEAST_OVERLAP = 3
-"""A sentence is marked when this many of its characters are; spans often hold a neighbour's full stop or space."""
+"""So many characters of a sentence have to be marked: spans often include a neighbour's full stop."""
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer, the passages that it was written from, and what people say of it: ``spans`` are the starts and ends of
-    what they marked."""
+    """An answer with its passages and human labels; ``spans`` are the starts and ends of what people marked."""
 
     passages: tuple[str, ...]
     text: str
@@ -37,7 +36,7 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSentence:
-    """A sentence of an answer that claims something; ``marked`` by people."""
+    """A sentence that claims something; ``marked`` says whether people marked it."""
 
     text: str
     judgement: SentenceSupport
@@ -55,7 +54,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """What marking the sentences below the threshold finds, against what people marked."""
+    """Sentences below the threshold (``marked``), compared with those that people marked (``bad``)."""
 
     sentences: int
     bad: int
@@ -72,10 +71,10 @@ class Marking:
 
 
 def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
-    """The answers of a file in their order; blank lines are passed over.
+    """The answers of a file, in order.
 
-    Raises: UnreadableTestSet for a file that is absent or not UTF-8, for a line that is not what it should be, naming
-    it, and for a file without both a good answer and a bad one.
+    Raises: UnreadableTestSet for a missing file, one that is not UTF-8, a wrong line, which it names, and for a file
+    without both a good and a bad answer.
     """
     answers = []
     for where, row in read_objects(path):
@@ -88,14 +87,14 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
 
 
 def word_share(answer: LabelledAnswer) -> float:
-    """Share of the answer's words that stand in a passage: what a metric has to be better than. 1 for no word."""
+    """The baseline: the share of the answer's words that are in a passage; 1 for an answer without words."""
     words = _WORD.findall(answer.text.lower())
     held = set(_WORD.findall(" ".join(answer.passages).lower()))
     return sum(word in held for word in words) / len(words) if words else 1.0
 
 
 def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_: None) -> list[JudgedAnswer]:
-    """Each answer judged, in order, its sentences held against all its passages."""
+    """Each answer, in order, with the support of its sentences by all its passages."""
     judged = []
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer = SupportScorer([cut_passage(marker, text) for marker, text in enumerate(passages, start=1)])
@@ -124,7 +123,7 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
 
 
 def marking(judged: Sequence[JudgedAnswer]) -> Marking:
-    """How the sentences without enough support compare with those that people marked."""
+    """The sentences without enough support, compared with those that people marked."""
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
     return Marking(

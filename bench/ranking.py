@@ -1,4 +1,4 @@
-"""Measuring search itself: the queries of a test set go through the `search()` that answers users, down to the SQL."""
+"""Measuring rankings: the queries of a test set go through the `search()` that answers users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 @dataclass(slots=True)
 class MethodRun:
-    """What one method did on one set: a value a query for each metric, and milliseconds a query for each stage."""
+    """One method on one set: for each query a value of each metric, and the milliseconds of each stage."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class MethodRun:
         return mean_interval(self.scores[metric])
 
     def latency(self) -> dict[str, Percentiles]:
-        """Of each stage that ran, and of the whole search as `total`, which stands last."""
+        """The times of each stage that ran; the last one is the whole search, `total`."""
         stages = sorted(self.milliseconds, key=lambda stage: stage == "total")
         return {stage: percentiles(self.milliseconds[stage]) for stage in stages}
 
@@ -51,12 +51,12 @@ class SetRun:
 
 
 def rerankers() -> tuple[str, ...]:
-    """The names that a run may be given: `none`, and those of the site."""
+    """The names of rerankers: `none`, and those of the site."""
     return (NO_RERANKER, *settings.RERANKERS)
 
 
 def check_depth() -> None:
-    """Raises: EvaluationError when the site's settings do not let a search go as deep as the metrics look."""
+    """Raises: EvaluationError if the site's searches are not as deep as the metrics need."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
@@ -70,13 +70,13 @@ def run(
     limit: int | None,
     report: Report,
 ) -> SetRun:
-    """Each of the first ``limit`` queries searched with each method, and what it found reranked by ``reranker``.
+    """The first ``limit`` queries, searched with each method and reranked by ``reranker``.
 
-    Without one, `default` has its profile's own and the others have none. Methods take turns at being first, so that
-    none profits from what another has warmed.
+    Without a ``reranker``, `default` has that of its profile and the other methods have none. Methods take turns at
+    being first, so that no one profits more from warm caches.
 
-    Raises: UntrustworthyRun when a retriever or the reranker did not answer, or the collection changed meanwhile; and
-    whatever `search()` raises.
+    Raises: UntrustworthyRun if a retriever or the reranker failed, or if the collection changed meanwhile; and what
+    `search()` raises.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)
@@ -96,7 +96,7 @@ def run(
 
 
 def ranked_documents(result: SearchResult) -> list[str]:
-    """The corpus's identifiers of the documents found, each where its best chunk stands."""
+    """The identifiers of the documents found, in the order of their best chunks."""
     return list(dict.fromkeys(hit.passage.source for hit in result.hits))
 
 

@@ -1,4 +1,4 @@
-"""Figures as the tables of a Markdown page, put where the page keeps them. Imports no Django."""
+"""Figures as Markdown tables, and their place in a page. Imports no Django."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from evaluation.exceptions import EvaluationError
 
 Report = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with what is being done, how much is done, and how much there is."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table without an end of line after its last row."""
+    """A Markdown table, without a line end after its last row."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
-    """Put ``text`` between the page's marks ``<!-- NAME -->`` and ``<!-- /NAME -->``; all else stays as it is.
+    """Replace the text between the page's marks ``<!-- NAME -->`` and ``<!-- /NAME -->``.
 
-    Raises: EvaluationError when the page cannot be read or written, or does not hold the marks once each.
+    Raises: EvaluationError if the page cannot be read or written, or does not have each mark once.
     """
     start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     try:
@@ -36,7 +36,7 @@ def replace_section(page: Path, name: str, text: str) -> None:
 
 
 def figure(value: float) -> str:
-    """Three digits behind the point, without the zero before it: .717, −.026, 1.000."""
+    """Three decimals without a leading zero: .717, −.026, 1.000."""
     text = f"{abs(value):.3f}"
     text = text[1:] if text.startswith("0") else text
     return f"−{text}" if value < 0 and text.strip(".0") else text
@@ -49,7 +49,7 @@ def interval(mean: float, low: float, high: float) -> str:
 
 
 def positive(text: str) -> int:
-    """An argument that is a whole number above 0. Raises: ArgumentTypeError."""
+    """The type of an argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

@@ -1,5 +1,7 @@
-"""The site's settings with other values for some of its constants, for processes that measurements and tests
-start: a JSON object in SITE_CONSTANTS (``bench.with_constants``)."""
+"""The site's settings with other values of some constants, from the JSON object in SITE_CONSTANTS.
+
+Measurements and tests start processes with them (``bench.with_constants``).
+"""
 
 import json
 import os

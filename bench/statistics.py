@@ -12,9 +12,9 @@ from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
 def bootstrap(
     estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
 ) -> Interval:
-    """The estimate with an interval as `mean_interval` has, for a figure that is no mean.
+    """The estimate with a bootstrap interval, for a figure that is not a mean.
 
-    ``resample`` draws a sample and returns its figure; samples for which it returns None are left out.
+    ``resample`` draws a sample and returns its figure, or None to leave it out.
     """
     random = np.random.default_rng(SEED)
     low, high = np.percentile([one for _ in range(resamples) if (one := resample(random)) is not None], (2.5, 97.5))
@@ -22,10 +22,10 @@ def bootstrap(
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """By how much ``values`` exceed ``baseline`` on the same queries in the same order, with its 95 % interval.
+    """The mean difference of ``values`` and ``baseline`` on the same queries in the same order, with its 95 % interval.
 
-    Queries are drawn in pairs, which takes their own difficulty out of the comparison: an interval that does not hold 0
-    is a difference beyond chance. Raises: ValueError for lengths that differ, or none.
+    Differences of single queries are drawn, so that the difficulty of queries does not widen the interval: one without
+    0 is a difference beyond chance. Raises: ValueError for different lengths, or without values.
 
     Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
     """
@@ -35,9 +35,9 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float], *, res
 
 
 def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
-    """The probability that a positive has a higher score than a negative, ties counting one half.
+    """The probability that a positive has a higher score than a negative; ties count one half.
 
-    0.5 for scores that tell nothing. Raises: ValueError for lengths that differ, or without a positive and a negative.
+    0.5 for scores without information. Raises: ValueError for different lengths, or without a positive and a negative.
 
     Source: Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic Curve",
     Radiology 1982.
@@ -55,7 +55,7 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
 
 
 def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """The area with its 95 % bootstrap interval; positives and negatives are drawn each among their own.
+    """The area with its 95 % bootstrap interval; positives and negatives are drawn separately.
 
     Raises: as :func:`auroc`.
     """
@@ -73,12 +73,12 @@ def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resampl
 def refusal_precision(
     unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """Of what was refused, the share that has no answer, as if there were equally many questions of both kinds.
+    """The share of unanswerable questions among the refused ones, as if both kinds had the same number of questions.
 
-    Each sequence says of its kind's questions whether they were refused: the precision is r / (r + w), of the share of
-    the unanswerable ones refused and the share of the answerable ones. Weighted so, it does not depend on how many
-    questions of each kind were at hand. The 95 % bootstrap interval is over the questions of both kinds. None when
-    nothing was refused; samples in which nothing is are left out. Raises: ValueError for a kind without questions.
+    The arguments say for each question of a kind whether it was refused. The precision is r / (r + w), where r and w
+    are the refused shares of the unanswerable and the answerable questions: it does not depend on their numbers. The
+    95 % bootstrap interval is over the questions of both kinds. None if nothing was refused; samples without a refusal
+    are left out. Raises: ValueError for a kind without questions.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

@@ -1,4 +1,4 @@
-"""Who is asked graded questions: this site's own code, or a running site over HTTP."""
+"""Who answers graded questions: this site's own code, or a running site over HTTP."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from retrieval.rights import filters_for
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# A site that is asked too often says how long to wait; else so long.
+# The wait after too many requests, if the site does not name one.
 PAUSE_SECONDS = 5.0
 
 
 class OwnCodeAsker:
-    """Asks as a visitor of this site would be answered; nothing is saved."""
+    """Answers as for a visitor of this site; nothing is saved."""
 
     def __init__(self) -> None:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Raises: InvalidQuery when a visitor may not read the collection, or there is none."""
+        """Raises: InvalidQuery if there is no such collection, or visitors may not read it."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = filters_for(AnonymousUser(), question.collection)
         reply = async_to_sync(reply_to)(question.text, filters, history=history)
@@ -64,7 +64,7 @@ class SiteAsker:
         self._conversations: dict[str, str] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Raises: EvaluationError when no site answers there."""
+        """Raises: EvaluationError if no site answers at the address."""
         body: dict[str, Any] = {"question": question.text, "anew": True}
         if conversation := self._conversations.get(question.after):
             body["conversation"] = conversation
@@ -96,5 +96,5 @@ class SiteAsker:
         )
 
     def _post(self, body: dict[str, Any]) -> httpx2.Response:
-        # No proxy of the environment's: sites that are measured are near.
+        # Without the environment's proxy.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -1,4 +1,4 @@
-"""Questions with what a good answer holds, and the points of what was answered. PURE.
+"""Questions with expectations, and the points of their answers. PURE.
 
 A line of the file is a JSON object: ``id``, ``corpus`` (which names the collection, unless ``collection`` does; empty:
 all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`),
@@ -31,9 +31,9 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document that holds the right answer. ``titles`` are what a site may call it, as :func:`plain_title` has them.
+    """A document with the right answer. ``titles`` are its possible titles, in the form of :func:`plain_title`.
 
-    Without the file itself there are none: then each title that has all words of its name will do.
+    If the file is missing there are none: a title with all words of the file's name is then accepted.
     """
 
     name: str
@@ -48,7 +48,7 @@ class KeyFile:
 
 @dataclass(frozen=True)
 class GradedQuestion:
-    """A question and what is expected of its answer. ``collection`` is empty where all of them are asked."""
+    """A question with its expectations. ``collection`` is empty if all collections are asked."""
 
     id: str
     corpus: str
@@ -63,7 +63,7 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a question. ``cited`` are titles of documents; ``error`` says why there is no answer."""
+    """The reply to a question. ``cited`` are titles of documents; ``error`` says why there is no answer."""
 
     text: str = ""
     refused: bool = False
@@ -107,7 +107,7 @@ class GradedReply:
 
 @dataclass(frozen=True)
 class GradedRun:
-    """All replies to one file of questions. A share is None where there is nothing to take it of."""
+    """All replies to one file of questions. A share is None if no reply has it."""
 
     replies: tuple[GradedReply, ...] = field(repr=False)
 
@@ -120,7 +120,7 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        """The mean of the points, of 3, of a kind, of a corpus, of both, or of all."""
+        """The mean points, of 3, of a kind, a corpus, both, or all replies."""
         return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
 
     def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
@@ -129,7 +129,7 @@ class GradedRun:
         ]
 
     def shares(self) -> dict[str, Interval | None]:
-        """By name, in the order in which they are shown."""
+        """By name, in the order of the table."""
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _mean(each.points == 0 for each in self.replies),
@@ -146,7 +146,7 @@ class GradedRun:
 
 
 def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
-    """A reply that failed has no points."""
+    """The graded reply; without points if it failed."""
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
@@ -155,7 +155,7 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
 
 
 def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
-    """The questions of a file, whose documents may lie beside it. Raises: UnreadableTestSet."""
+    """The questions of a file; its documents may be in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
         with naming(where):
@@ -171,7 +171,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
 
 
 def plain_title(title: str) -> str:
-    """The letters and digits of a title, small and without accents, a space between words."""
+    """The words of a title: lower case letters and digits, without accents, separated by spaces."""
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
@@ -196,7 +196,7 @@ def _key_file(folder: Path, name: str) -> KeyFile:
         return KeyFile(name)
     titles = {_stem(name), Path(name).name}
     if path.suffix == ".md":
-        # The title of its head, if it has one, and its first heading.
+        # The title of its front matter, and its first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
@@ -204,7 +204,7 @@ def _key_file(folder: Path, name: str) -> KeyFile:
 
 
 def _stem(name: str) -> str:
-    """The name of a file without its folder, its ending, and the number that orders it."""
+    """The name of a file without folder, suffix, and the number at its beginning."""
     return _NUMBER.sub("", Path(name).stem)
 
 
@@ -218,11 +218,11 @@ def _mean(values: Iterable[float]) -> Interval | None:
 
 
 Ask = Callable[[GradedQuestion], Reply]
-"""Asks one question, in the conversation of the one that it comes after."""
+"""Asks one question, in the conversation of the question that it follows."""
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """All questions asked, one after another; ``told`` hears of each with its number, from 1."""
+    """Ask all questions, one after another; ``told`` is called with the number, from 1, of each graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

@@ -1,4 +1,4 @@
-"""Measuring whole answers: questions go through the `answer()` that people get, and what comes back is judged."""
+"""Measuring whole answers: questions go through the `answer()` that visitors get, and the replies are judged."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from retrieval.types import SearchFilters
 
 @dataclass(frozen=True, slots=True)
 class JudgedReply:
-    """What came of one question.
+    """The reply to one question.
 
-    ``quotes`` say of each citation whether the quoted words hold a right answer. ``first_ms`` is None when there was no
+    ``quotes`` says for each citation whether the quoted words contain a right answer. ``first_ms`` is None without a
     token.
     """
 
@@ -41,7 +41,7 @@ class JudgedReply:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """All outcomes on one set. A figure is None where there is nothing to take it of."""
+    """All replies on one set. A figure is None if no reply has it."""
 
     name: str
     outcomes: tuple[JudgedReply, ...]
@@ -54,11 +54,10 @@ class AnswerRun:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
-        """By name, in the order in which they are shown.
+        """By name, in the order of the table.
 
-        Citation precision is a mean over the citations of each answer, then over the answers given to answerable
-        questions; recall is over all answerable questions, and one that is refused, or answered without citing the
-        right words, counts 0.
+        Citation precision is a mean over the citations of each answer, then over the answers to answerable questions.
+        Recall is over all answerable questions: one that is refused, or answered without the right words, counts 0.
         """
         answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
@@ -77,7 +76,7 @@ class AnswerRun:
         return figures
 
     def latency(self) -> dict[str, Percentiles]:
-        """Milliseconds to the first and to the last token of the answers given, and to a refusal."""
+        """Milliseconds to the first and the last token of answers, and to a refusal."""
         samples = {
             "first_token": [outcome.first_ms for outcome in self.outcomes if outcome.first_ms is not None],
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
@@ -87,7 +86,7 @@ class AnswerRun:
 
 
 def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Each question asked once, one after another, and its answer judged; the first one also beforehand, unmeasured.
+    """Each question asked once, one after another; the first one also beforehand, to load the models.
 
     Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or the
     collection changed meanwhile.
@@ -123,7 +122,7 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
     if completed.generator not in ("", await sync_to_async(conf.writer_name)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
-    # A question that is turned away unsearched has no sources.
+    # A question that is not searched has no sources.
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
     return JudgedReply(

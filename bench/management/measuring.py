@@ -1,4 +1,4 @@
-"""What the commands that measure share: their arguments, their errors, and where their figures go."""
+"""The base of the commands that measure: arguments, errors and output."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from retrieval.infrastructure.progress import ProgressBar
 
 
 class MeasuringCommand(BaseCommand):
-    """Prints its figures for people or, with --json, as one JSON document.
+    """Prints figures as Markdown tables or, with --json, as one JSON document.
 
-    With a ``section``, --write puts its tables between the marks of that name in a Markdown page.
+    With a ``section``, --write puts the tables between the marks of that name in a Markdown page.
     """
 
     section = ""

@@ -1,4 +1,4 @@
-"""Thousands of answers in a row, and what grows meanwhile: memory, open files, threads, database connections.
+"""Thousands of answers in a row, and the growth of memory, open files, threads and database connections.
 
 .venv/bin/python -m bench.reliability.endurance [--answers 2000] [--port 8233]
 """
@@ -18,7 +18,7 @@ from psycopg import connect
 from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 
-# The first answers load models and fill caches; they are not among what is compared.
+# The first answers load models and fill caches, and are not compared.
 WARM_UP_SHARE = 0.2
 SAMPLE_EVERY = 20
 MOST_GROWTH_SHARE = 0.10
@@ -27,7 +27,7 @@ ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
 class ProcessSample(NamedTuple):
-    """A moment of all the processes in a role."""
+    """The sums over all processes of a role, at a moment."""
 
     rss_mib: float
     files: int
@@ -35,7 +35,7 @@ class ProcessSample(NamedTuple):
 
 
 def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Of PostgreSQL's processes, what they do not share is counted."""
+    """Of PostgreSQL's processes without shared memory."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

@@ -2,7 +2,7 @@
 
 make fuzz-api, or .venv/bin/python -m bench.reliability.fuzz_api --schemathesis PATH [--examples 50] [--seed 1]
 
-All checks but one: a request may be valid by the schema and still be refused, because what it names is not there.
+All checks but one: a request that is valid by the schema is refused if it names something that does not exist.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _FAILURES = re.compile(r"❌ (ST\d+ [^:\n]+): (\d+)")
 
 
 def fuzz(schemathesis: Path, url: str, key: str, examples: int, seed: int) -> tuple[int, dict[str, int], str]:
-    """How many requests were made, how many different failures of each kind there were, and all that was printed.
+    """The number of requests, the number of different failures by kind, and the output.
 
-    Raises: SiteFailed when the run came to no end.
+    Raises: SiteFailed if the run did not finish.
     """
     command = [str(schemathesis), "run", f"{url}/api/schema/", "--checks", "all", "--continue-on-failure"]
     command += ["--exclude-checks", "positive_data_acceptance", "--max-examples", str(examples), "--seed", str(seed)]

@@ -1,4 +1,4 @@
-"""What has to hold whatever was killed: nothing acknowledged is lost, nothing is doubled, what search reads agrees."""
+"""Invariants after kills: nothing acknowledged is lost, nothing is doubled, and the index is consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 @fresh_connection()
 def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
-    """A sentence each. While work is under way only what holds at any moment is looked at."""
+    """The violations, a sentence each. Unless ``at_rest``, only invariants that hold at any moment are checked."""
     found = [*_documents(ledger), *_answers(ledger), *_agreement()]
     if at_rest:
         found += [*_unfinished(), *_counts()]
@@ -28,7 +28,7 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 
 @fresh_connection()
 def read_again() -> int:
-    """How many documents were interrupted too often; they are read again, as a curator would have them."""
+    """Requeue the documents that were interrupted too often, as a curator would; returns how many."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
@@ -38,9 +38,9 @@ def read_again() -> int:
 
 @fresh_connection()
 def files_left_behind() -> tuple[int, int]:
-    """Files that no document has, and how many of them are left after a repair that takes none of them for too young.
+    """The number of files without a document, before and after a repair that also removes recent ones.
 
-    A file is stored before its document is: a kill between the two leaves it to the nightly check.
+    A file is stored before its document: after a kill in between, the nightly check removes it.
     """
     before = len(_files() - _named())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
@@ -81,7 +81,7 @@ def _answers(ledger: Ledger) -> list[str]:
 
 
 def _agreement() -> list[str]:
-    """What the site's own check finds, but for files that are too young to be told from an upload under way."""
+    """The findings of the site's own check, which ignores recent files without a document."""
     return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
 
 
@@ -119,7 +119,7 @@ def _files() -> set[str]:
 
 @fresh_connection()
 def totals() -> dict[str, int]:
-    """How much was at stake."""
+    """The numbers of rows."""
     return {
         "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
         "passages": Chunk.objects.count(),

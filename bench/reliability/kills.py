@@ -1,4 +1,4 @@
-"""kill -9 at random points of reading, re-embedding, answering, judging and publishing, and what is lost by it.
+"""kill -9 at random points of reading, re-embedding, answering, judging and publishing, and what is lost.
 
 .venv/bin/python -m bench.reliability.kills [--kills 300] [--minutes 60] [--seed 1] [--port 8231]
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# How often each is chosen: what is back within seconds more often than what stops everything for a minute.
+# Weights of the choice: roles that recover within seconds are killed more often than those that stop the site.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
-# A process is killed at a random age below this, so that some work is done between the kills.
+# Only processes older than a random age below this are killed, so that work is done between the kills.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
 AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """``recoveries``: the seconds of those that were waited for, None where it did not come."""
+    """``recoveries`` has the seconds of the recoveries that were measured; None: not recovered."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -54,18 +54,18 @@ class Result:
 
 
 class Killer:
-    """Ends processes of a site. A sample is waited for; the others may meet a site that is still recovering."""
+    """Kills processes of a site. Only the recovery of a sample is waited for."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # Those that were not killed, by their status.
+        # The exit statuses of those that were not killed.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
-        """When something in that role was killed, by the clock; None when there was nothing to kill."""
+        """The time at which a process of that role was killed; None if there was none."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
@@ -79,13 +79,13 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Start `serve` again when it has ended, as a supervisor of the machine does; what it left ends by itself."""
+        """Start `serve` again if it has ended, as a supervisor of the machine would; always true."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
-        """Seconds until what the role does was done again; None when it was not in time."""
+        """Seconds until the role worked again; None if it did not in time."""
 
         def is_back() -> bool:
             return self.tend() and self._is_back(kind, killed_at)
@@ -105,7 +105,7 @@ class Killer:
         return True
 
     def _reads_since(self, moment: float) -> bool:
-        """Whether a document was taken up since then; it is not read while the other embedder's vectors serve."""
+        """Whether a document was leased since then; with the other embedder's vectors it is not read."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
@@ -116,7 +116,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """A switch to another embedder and back, begun by one call, and killed on its way by the next."""
+        """Begins a switch to the other embedder, or kills the one that the last call began."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -132,7 +132,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """What is left of the command, and the embedder of the site again. Raises: SiteFailed."""
+        """Ends the command, and switches back to the embedder of the site. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -144,14 +144,14 @@ class Killer:
 
 def _started_after(process: psutil.Process, moment: float) -> bool:
     try:
-        # The kernel's clock ticks a hundred times a second.
+        # The kernel's times have a resolution of 10 ms.
         return bool(process.create_time() > moment - 0.05)
     except psutil.Error:
         return False
 
 
 def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> Result:
-    """Kill so often, or for so long."""
+    """Kill ``kills`` times, or until ``seconds_limit``."""
     result = Result()
     killer = Killer(site, random)
     is_check_due = False
@@ -191,7 +191,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """What does not hold, when the database is there to be asked; None while the other embedder's vectors serve."""
+    """The violations; None while the other embedder's vectors are active."""
     from django.db import Error
 
     from bench.reliability.invariants import violations

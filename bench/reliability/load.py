@@ -1,6 +1,6 @@
-"""What a busy site does, until it is told to stop: documents are read, questions answered and judged, drafts published.
+"""The load of a busy site: documents are uploaded, questions asked, drafts published, until it is stopped.
 
-Everything that the site has acknowledged is noted, so that it can be looked for afterwards.
+Everything that the site acknowledges is recorded, so that it can be checked afterwards.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from retrieval.models import Collection, Document, Draft, Visibility
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
 UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
-# What went wrong between a request and its answer; the next round looks at the database, and goes on from there.
+# Errors that a kill causes; the next round continues from the state of the database.
 _PASSING = (Error, RetrievalError, OSError)
 
 
 @dataclass
 class Ledger:
-    """What was sent, and what of it was acknowledged. ``versions`` holds, by source, the hashes that may be stored: the
-    last acknowledged one and those sent since."""
+    """What was sent, and what was acknowledged. ``versions`` has, by source, the hashes that may be stored: the last
+    acknowledged one and those sent since."""
 
     versions: dict[str, list[str]] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
@@ -44,7 +44,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """For this thread: the one before may have died with a server that was killed."""
+    """A fresh database connection for this thread: the server of the former one may have been killed."""
     connections.close_all()
     try:
         yield
@@ -53,11 +53,11 @@ def fresh_connection() -> Iterator[None]:
 
 
 class SiteLoad:
-    """Threads that work a site until :meth:`stop`."""
+    """Threads that put load on a site until :meth:`stop`."""
 
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
-        # What the steps of the load ran into, for the report.
+        # The errors of the steps, for the report.
         self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
@@ -107,7 +107,7 @@ class SiteLoad:
         ).encode()
 
     def _upload(self) -> None:
-        """A new document, or a new version of one; every fifth is long enough to be interrupted."""
+        """Upload a new document or version; every fifth is long enough to be interrupted."""
         name = f"soak-{self._random.randrange(SOURCES)}.txt"
         data = self._text(60 if self._random.random() < 0.2 else 4)
         told = hashlib.sha256(data).hexdigest()
@@ -128,7 +128,7 @@ class SiteLoad:
         return step
 
     def _streamed(self, body: dict[str, object]) -> dict[str, str] | None:
-        """The payload of `completed`; None when the stream broke before it."""
+        """The payload of `completed`; None if the stream broke off before."""
         url = f"{self._site.url}/api/v1/ask/"
         try:
             with httpx2.stream("POST", url, json={**body, "stream": True}, timeout=60) as response:
@@ -142,7 +142,7 @@ class SiteLoad:
         return None
 
     def _draft(self) -> None:
-        """One step of a draft from its beginning to its publication, whatever was cut off before."""
+        """The next step of a draft, from its beginning to its publication."""
         collection = Collection.objects.get(slug=DRAFTED)
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()
@@ -160,7 +160,7 @@ class SiteLoad:
                 lifecycle.publish(draft)
 
     def _look_at_published(self) -> None:
-        """The draft that was published last made the collection what its working copy was."""
+        """Check that a published draft made the collection equal to its working copy."""
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)
@@ -174,7 +174,7 @@ def contents(collection: Collection) -> dict[str, str]:
 
 @fresh_connection()
 def open_work() -> dict[str, int]:
-    """What is not finished yet, by kind; nothing when the site is at rest."""
+    """The number of unfinished rows by kind; empty if the site is at rest."""
     from evaluation.models import Judgement
 
     counts = {

@@ -1,4 +1,4 @@
-"""A real site, started as `make run` starts it, on a data directory that is thrown away."""
+"""A real site, started as by `make run`, on a temporary data directory."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from retrieval.infrastructure.progress import ProgressBar
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
-# The bench asks more, and more at once, than the limits allow a person: as if behind a proxy, for many.
+# The bench sends more requests than the limits allow one person.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
-# By role: how the names of its processes begin.
+# By role, the beginning of the names of its processes.
 _ROLES = {"web server": "ragsite-web", "web": "ragsite-web-", "worker": "ragsite-worker", "scheduler": "ragsite-beat"}
 
 
 class SiteFailed(Exception):
-    """The site did not do what the bench needs of it. For whoever runs the bench."""
+    """The site does not start or work as the bench needs. The message is for the person who runs the bench."""
 
 
 class HttpReply(NamedTuple):
-    """``body`` is the JSON that came, or nothing."""
+    """``body`` is the JSON of the response, or None."""
 
     status: int
     body: Any
 
 
 class RunningSite:
-    """`manage.py serve` and what it has started. The bench connects to its database, and never starts that itself."""
+    """`manage.py serve` with its processes. The bench connects to its database, and never starts it."""
 
     def __init__(self, data_dir: Path, port: int, **environment: str) -> None:
         self.data_dir = data_dir
@@ -92,7 +92,7 @@ class RunningSite:
         self.kill_everything()
 
     def kill_everything(self) -> None:
-        """End what is left of the site, after an orderly stop nothing: by their ids, and no process of others."""
+        """Kill the remaining processes of the site by their ids; after an orderly stop there are none."""
         roles = ("serve", "web server", "worker", "scheduler", "postgres")
         left = [process for role in roles for process in self.find(role)]
         for process in left:
@@ -114,7 +114,7 @@ class RunningSite:
             if process.info["name"].startswith(_ROLES[role])
             and (process.info["environ"] or {}).get("DATA_DIR") == str(self.data_dir)
         }
-        # Forks have their parent's name, or one that goes on from it.
+        # Forks have the name of their parent, or a longer one.
         return [process for process in found.values() if process.info["ppid"] not in found]
 
     def _postmasters(self) -> list[psutil.Process]:
@@ -149,7 +149,7 @@ class RunningSite:
         )
 
     def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
-        """Status 0 when the line broke or nothing came in time."""
+        """The reply; status 0 if the connection broke or timed out."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -170,11 +170,11 @@ class RunningSite:
         )
 
     def administrators_key(self) -> str:
-        """A new API key with which a program may do what the administrator may."""
+        """A new API key with all rights of the administrator."""
         return self.manage("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
 
     def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
-        """Seconds until ``condition`` came true; None when it did not in time."""
+        """Seconds until ``condition`` was true; None if it was not in time."""
         started = time.monotonic()
         while not condition():
             if time.monotonic() - started > seconds:
@@ -185,9 +185,9 @@ class RunningSite:
 
 @contextmanager
 def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
-    """A site on a data directory of its own, with the models of Django connected to its database."""
+    """A site on a temporary data directory; Django's models are connected to its database."""
     folder = Path(tempfile.mkdtemp(prefix="ragsite-bench-"))
-    # The database's own account walks through it.
+    # The account of the database has to enter it.
     folder.chmod(0o711)
     site = RunningSite(folder / "var", port, **environment)
     try:
@@ -200,7 +200,7 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 
 
 def _connect(site: RunningSite) -> None:
-    # By its address, so that the bench never starts the server: that it comes back is the site's business.
+    # By its address, so that the bench never starts the server itself.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
     import django
 
@@ -221,14 +221,14 @@ BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
 def distinct_questions(mark: str = "") -> Iterator[str]:
-    """Without end, and no two alike, so that no earlier answer can be repeated: the demo documents answer them."""
+    """Endless different questions that the demo documents answer; no earlier answer can be repeated."""
     texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
     for number in count():
         yield f"{texts[number % len(texts)][:400]} ({mark}{number})"
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """None of no values."""
+    """The percentile; None without values."""
     return statistics.percentile(values, percent) if values else None
 
 

@@ -1,4 +1,4 @@
-"""A zoo of hostile files uploaded in one burst, with innocent files in the middle of it and behind it.
+"""Hostile files uploaded in one burst, with harmless files in the middle and at the end.
 
 .venv/bin/python -m bench.reliability.zoo [--clones 0] [--watch 90] [--port 8000]
 """
@@ -41,13 +41,13 @@ def innocents(mark: str) -> list[File]:
 
 
 def zoo(clones: int) -> list[File]:
-    """Every species once, and so many more of the one that is smallest for the time it takes."""
+    """Every hostile file once, and so many clones of a small one that takes long."""
     files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
     return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
 
 
 class Probes:
-    """Visitors who ask for a page every now and then, until the block ends."""
+    """Visitors who request pages until the block ends."""
 
     def __init__(self, site: RunningSite) -> None:
         self._site = site
@@ -102,7 +102,7 @@ def main() -> None:
         for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
-        # Both slots of the worker have loaded what they need.
+        # Then both slots of the worker have loaded their code.
         site.wait(lambda: not open_ones.exists(), 60)
         refused: dict[str, str] = {}
 

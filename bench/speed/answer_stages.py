@@ -1,4 +1,4 @@
-"""Where the processor time of an answer goes: that of each stage, told by its spans, in whichever thread it runs."""
+"""The processor time of each stage of an answer, measured by its spans in all threads."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from retrieval.infrastructure import tracing
 from retrieval.rights import filters_for
 
 WARM_UP = 5
-# A plain text of this length takes about as long to encode on one machine as on the next: what others are told by.
+# The time to encode it is the unit for comparing machines.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
-# What is not within a span: events, threads, checks of the question.
+# What is outside of all spans: events, threads, checks of the question.
 REST = "rest"
 
 
 @dataclass(slots=True)
 class StageRun:
-    """Processor milliseconds of each answer by stage, without those of the stages within it; ``first_token_ms`` are
-    those on the clock. ``reference_ms`` is the processor time in which the question alone is encoded."""
+    """Processor seconds by stage, without the stages inside of it, and milliseconds of each answer.
+
+    ``first_token_ms`` are milliseconds on the clock, ``reference_ms`` the processor time of encoding a question.
+    """
 
     answers: int = 0
     stages: dict[str, float] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class StageRun:
     reference_ms: float = 0.0
 
     def mean_ms(self) -> dict[str, float]:
-        """By stage, the largest first; all of them add up to the mean of the totals."""
+        """Milliseconds by stage, the largest first; they add up to the mean of the totals."""
         known = {stage: 1000 * seconds / self.answers for stage, seconds in self.stages.items()}
         known[REST] = max(0.0, sum(self.totals_ms) / self.answers - sum(known.values()))
         return dict(sorted(known.items(), key=lambda pair: -pair[1]))
@@ -59,7 +61,7 @@ class _Open:
 
 
 class StageClock:
-    """Implements ``tracing.Spans``: adds the time of each span's thread to its stage, less that of the spans in it."""
+    """Implements ``tracing.Spans``: adds the thread's processor time of each span to its stage, without inner spans."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -84,7 +86,7 @@ class StageClock:
             self.seconds[span.name] = self.seconds.get(span.name, 0.0) + max(0.0, taken - span.within)
 
     def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
-        """Numbers and names are not timed."""
+        """Attributes are ignored."""
 
     def _stack(self) -> list[_Open]:
         if not hasattr(self._local, "stack"):
@@ -94,9 +96,9 @@ class StageClock:
 
 
 def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
-    """Each question asked once, as a visitor would, after some that are not counted; nothing is saved.
+    """Each question asked once, as by a visitor; the first ones are not counted, and nothing is saved.
 
-    Raises: UntrustworthyRun when one was not answered; InvalidQuery for a collection that a visitor may not read.
+    Raises: UntrustworthyRun if one was not answered; InvalidQuery for a collection that visitors may not read.
     """
     result = StageRun(reference_ms=_reference_ms())
     filters = filters_for(AnonymousUser(), collection)

@@ -1,4 +1,4 @@
-"""The synthetic corpus that searches are timed over, as a collection: made again when its fingerprint changes."""
+"""The synthetic corpus for timing searches, as a collection; written again when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from retrieval.text.chunking import content_hash
 
 SLUG = "benchmark"
 SEED = 20_000
-# Changing how the corpus is made or loaded changes this number; one made another way is made again.
+# Raise it when the making or the loading changes: a corpus with another version is written again.
 LOADING_VERSION = 4
-# Texts of each topic that are embedded to learn how the embedder's vectors spread.
+# Texts of each topic that are embedded, to measure the spread of vectors.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -31,7 +31,7 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """``build_seconds`` is None for a collection that an earlier run left."""
+    """``build_seconds`` is None for a collection of an earlier run."""
 
     collection: Collection
     corpus: SyntheticCorpus
@@ -39,10 +39,9 @@ class LoadedCorpus:
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """The collection `benchmark` with a corpus of that many chunks, made unless it is there already.
+    """The collection `benchmark` with a corpus of so many chunks, written in one transaction unless it exists.
 
-    All of it appears in one transaction. It is not public. Where nothing else is indexed, the vector index is made
-    afterwards: kept row by row, it takes most of the time.
+    It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
     """
     corpus = SyntheticCorpus(chunks, seed)
     collection, _ = Collection.objects.get_or_create(
@@ -57,7 +56,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     made_by = index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
     if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
-        build_index(embedder)  # an interrupted run may have left it without
+        build_index(embedder)  # an interrupted run may have dropped it
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embedded_samples(corpus, report))
@@ -71,7 +70,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
 
 
 def remove(collection: Collection) -> None:
-    """Delete the collection, and have the indexes forget it."""
+    """Delete the collection, and vacuum the tables."""
     clear(collection)
     collection.delete()
     settle()
@@ -100,7 +99,7 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
             heading_path=headings,
             content=passage.text,
             content_hash=content_hash(passage.text, headings),
-            # Counted in words: nothing here is cut or assembled by it.
+            # In words, because nothing uses it here.
             token_count=passage.text.count(" ") + 1,
             questions=(),
             vector=vector,

@@ -1,8 +1,7 @@
-"""Timing search at a size that was chosen: a synthetic corpus is loaded, and each part of a search timed over it.
+"""Timing each part of a search on a synthetic corpus of a given size.
 
-Beside the parts stand two references on the same rows, timed after them in the same run: `ts_rank` over the same search
-vectors, which is what PostgreSQL offers without this site, and the comparison of every vector, which is what the index
-approximates.
+Two references are timed after the parts on the same rows: `ts_rank` over the same search vectors, which PostgreSQL has
+without this site, and the comparison of all vectors, which the index approximates.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ from retrieval.search.trace import SearchResult
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchFilters
 
-# Questions that are not timed: so many, and one for each so many passages, until what searches read is in memory.
+# Untimed questions, which bring the data into memory: so many, and one more for so many passages.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
-# Candidates of each retriever, and the depth that recall is taken at.
+# Candidates of each retriever, and the depth of recall.
 DEPTH = 50
 
-# What is timed alone, in the order it is shown; behind it stands what a whole search says of its own stages.
+# The parts that are timed alone, in the order of the table; the stages of whole searches follow.
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
-# How long several askers search at once, and their different questions, so that few are answered from memory.
+# How long several askers search at once, and the number of their different questions.
 ASKING_SECONDS = 8.0
 ASKED = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """``times`` are the milliseconds of a search as its asker saw them."""
+    """``times`` are the milliseconds of a search, for its asker."""
 
     askers: int
     per_second: float
@@ -62,7 +61,7 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """Milliseconds a question for each stage; ``recall`` of the vector retriever against exact comparison."""
+    """By stage, the milliseconds of each question; ``recall`` compares the vector retriever with exact comparison."""
 
     chunks: int
     build_seconds: float | None
@@ -82,19 +81,18 @@ class BenchmarkRun:
         return {stage: percentiles(self.milliseconds[stage]) for stage in names}
 
     def ratio(self, numerator: str, denominator: str) -> float:
-        """How many times as long one stage takes as another, by their medians."""
+        """The ratio of the medians of two stages."""
         stages = self.stages()
         return stages[numerator].p50 / stages[denominator].p50
 
 
 def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Each question timed in every part and in a whole search, after others that are not timed; then beside them the
-    references, which read so much more that they would push out of memory what a site keeps there.
+    """Each question timed in every part and in a whole search, after a warm-up; then in the references, which read so
+    much that they would evict the site's data from memory. At the end so many ``askers`` search at once.
 
-    The parts take turns at being first, so that none profits from what another has brought into memory. At the end so
-    many ``askers`` search at once.
+    The parts take turns at being first, so that no one profits more from warm caches.
 
-    Raises: UntrustworthyRun when a part of a search did not answer; and whatever `search()` raises.
+    Raises: UntrustworthyRun if a part of a search failed; and what `search()` raises.
     """
     warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
     asked = loaded.corpus.questions(warm_up + questions)
@@ -122,7 +120,7 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
 
 
 def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
-    """Threads of this process, each of which searches one question after the other."""
+    """The throughput of ``askers`` threads, each of which searches one question after another."""
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 
@@ -142,7 +140,7 @@ def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) 
 def _time_parts(
     question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
 ) -> frozenset[int]:
-    """Ids of the nearest that the vector retriever found."""
+    """Time the parts; returns the chunk ids that the vector retriever found."""
 
     def embed() -> None:
         encode_query(question)
@@ -163,7 +161,7 @@ def _time_parts(
 
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
-    """Ids of the nearest when every vector is compared."""
+    """Time the references; returns the ids of the nearest chunks by exact comparison."""
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _tsquery(question, filters)
 
@@ -190,11 +188,11 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """What each part returns, by name; begins with the one whose turn it is. Those with a name are timed here."""
+    """What each part returns, by name, beginning with the one whose turn it is. Parts with a name are timed."""
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
-        # Or only the first part to encode the question would pay for it.
+        # Each part encodes the question itself.
         forget_queries()
         started = time.perf_counter()
         returned[name] = parts[name]()
@@ -211,7 +209,7 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
 
 
 def _tsquery(question: str, filters: SearchFilters) -> str:
-    """The condition that the lexical retriever searches with; matches nothing for a question without a known word."""
+    """The lexical retriever's condition; it matches nothing for a question without a known word."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 
@@ -233,7 +231,7 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def _table_bytes() -> dict[str, int]:
-    """Bytes of each table with what it keeps out of line, and of each of its indexes, by name; all collections'."""
+    """The bytes of each table with its TOAST, and of each index, by name; of all collections."""
     rows = _rows(
         "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
         "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "

@@ -1,4 +1,4 @@
-"""A language model that writes slowly, for many readers at once: a small server of streamed chat completions."""
+"""A small server of streamed chat completions that writes slowly, for many readers at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.serving import QuietHandler, serving
 
 @dataclass(slots=True)
 class SlowModel:
-    """``writing`` is how many answers it is writing now."""
+    """``writing`` is the number of answers that it is writing now."""
 
     url: str = ""
     writing: int = 0
@@ -23,8 +23,8 @@ class SlowModel:
 
 @contextmanager
 def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
-    """A running model: a word every ``token_seconds``, ``tokens`` of them. A reader that hangs up is noticed two words
-    later, at the latest."""
+    """A running model that writes ``tokens`` words, one every ``token_seconds``. It notices a reader that hangs up at
+    most two words later."""
     model = SlowModel()
 
     class Handler(QuietHandler):

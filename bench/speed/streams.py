@@ -1,4 +1,4 @@
-"""What many open streams cost: a web server of its own, readers over HTTP, and a model that writes slowly, or none."""
+"""The cost of many open streams: a web server, readers over HTTP, and a model that writes slowly, or none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ragsite.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
-# The first byte of the body, beside the events that a reader sees: the first sign of life.
+# The first byte of the body, as if it were an event.
 FIRST_BYTE = "first_byte"
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
@@ -40,8 +40,8 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 @dataclass(slots=True)
 class Reading:
-    """A question streamed: the seconds until the first byte, and until the first event of each name. ``error`` says why
-    there is no answer."""
+    """One stream: the seconds until the first byte and until the first event of each name. ``error`` says why there is
+    no answer."""
 
     first: dict[str, float] = field(default_factory=dict)
     error: str = ""
@@ -49,9 +49,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A moment of the web server: its memory (proportional set size of all its processes), its database connections,
-    and the processor time that it, the database and the readers (with the model) have taken since they began, which
-    other work on the machine hardly changes. Of a database on another machine nothing is known."""
+    """The web server at a moment: memory (proportional set size of all its processes), database connections, and the
+    processor time since their start of web server, database (None if it is not the site's own) and readers with model.
+    """
 
     memory_mib: float
     connections: int
@@ -62,8 +62,8 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """What was measured. ``stopped_seconds`` is how long answers were written on after all readers had vanished at
-    once; ``settled`` is the load a little after that. ``quoted`` says that no model wrote."""
+    """The measurement. ``stopped_seconds`` is how long answers were still written after all readers had hung up;
+    ``settled`` is the load shortly after that. ``quoted``: without a model."""
 
     streams: int
     readings: Sequence[Reading]
@@ -82,12 +82,12 @@ class StreamRun:
 
     @property
     def cpu_ms(self) -> float:
-        """Processor time of the web server for one stream, from the question to its end."""
+        """Processor time of the web server for one stream."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
     @property
     def database_ms(self) -> float | None:
-        """The same of the database, with whatever else asks it meanwhile."""
+        """Processor time of the database for one stream, with its other work; None if unknown."""
         if self.before.database_seconds is None or self.after.database_seconds is None:
             return None
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
@@ -97,17 +97,17 @@ class StreamRun:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
-        """Seconds to one moment of the readings that it came in; None when it came in none."""
+        """Seconds to an event, of the streams that had it; None if none had it."""
         known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds`` and read them to their ends; then as many, and hang up on all.
+    """Open ``streams`` streams within ``over_seconds`` and read them to the end; then as many, and hang up on all.
 
-    With ``quoted`` no model is asked, so that what is measured is the site's own work.
+    With ``quoted`` no model is asked, so that only the site's own work is measured.
 
-    Raises: EvaluationError when the web process does not start, UntrustworthyRun when nothing was streamed.
+    Raises: EvaluationError if the web server does not start, UntrustworthyRun if nothing was streamed.
     """
     collection = _collection()
     try:
@@ -140,7 +140,7 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
 
 
 def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    """Readers who hang up together as soon as each of them has read something, or has failed."""
+    """Readers who hang up together once each of them has read a token or failed."""
 
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
@@ -156,9 +156,9 @@ async def read_all(
     over_seconds: float = 0.0,
     enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
 ) -> list[Reading]:
-    """One stream a question, begun one after the other in ``over_seconds``.
+    """A stream for each question, begun one after another within ``over_seconds``.
 
-    All hang up at once, without a word, when there has been ``enough``, or after ten minutes.
+    All readers hang up at once when ``enough`` is true, or after ten minutes.
     """
     readings = [Reading() for _ in questions]
     pause_seconds = over_seconds / max(1, len(questions))
@@ -178,7 +178,7 @@ async def read_all(
 
 
 async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
-    """Until `completed` or `failed`."""
+    """Read one stream until `completed` or `failed`."""
     body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
@@ -204,12 +204,12 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
         reading.error = f"{type(error).__name__}: {error}"
     finally:
         if writer is not None:
-            # At once: an orderly end would first send and receive what is under way.
+            # Without the orderly end, which would first send and receive the rest.
             writer.transport.abort()
 
 
 def _until_stopped(model: SlowModel, collection: Collection) -> float:
-    """Seconds until the model writes nothing and no answer is open any more. Raises: UntrustworthyRun."""
+    """Seconds until the model writes nothing and no answer is open. Raises: UntrustworthyRun."""
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
@@ -222,7 +222,7 @@ def _until_stopped(model: SlowModel, collection: Collection) -> float:
 
 
 class _Watch:
-    """Looks at a process and at the database a few times a second, while it is entered."""
+    """Samples a web server four times a second within its block."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -255,7 +255,7 @@ class _Watch:
             )
 
     def peak(self) -> StreamLoad:
-        """The most that was seen of each."""
+        """The maxima of memory and connections."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
@@ -272,7 +272,7 @@ class _Watch:
 
 
 def _processes(pid: int) -> list[psutil.Process]:
-    """The web server's first process and those it has forked. Raises: EvaluationError when it has ended."""
+    """The web server's first process and its children. Raises: EvaluationError if it has ended."""
     try:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
@@ -281,7 +281,7 @@ def _processes(pid: int) -> list[psutil.Process]:
 
 
 def _memory_mib(pid: int) -> float:
-    """Of all processes, each page once."""
+    """Of all processes; shared pages count once."""
     return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
 
 
@@ -290,7 +290,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _database_seconds() -> float | None:
-    """Of the server and all of its processes, those that have ended too; None when it is not the site's own."""
+    """Of the database server, with processes that have ended; None if it is not the site's own."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
@@ -304,7 +304,7 @@ def _database_seconds() -> float | None:
 
 @contextmanager
 def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The site's web server as the Procfile starts it, with the model there, if any; the process and its port."""
+    """The process and port of the site's web server, started as in the Procfile, with the model at ``model_url``."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -319,12 +319,12 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # What is measured is what many open streams cost, not the queue; without a model, how fast that gets shorter.
+        # With a model, all streams are open at once; without, they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        # All streams are of one address.
+        # All streams come from one address.
         **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
-        # By this name the database knows the web process's connections from all others.
+        # The name of the web server's connections in the database.
         "PGAPPNAME": SLUG,
     }
     with tempfile.TemporaryFile() as log:

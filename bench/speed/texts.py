@@ -1,10 +1,10 @@
-"""A made-up corpus of any size, for timing search: its words, topics, passages, questions and vectors. PURE.
+"""A synthetic corpus of any size for timing search: words, topics, passages, questions and vectors. PURE.
 
-Nothing in it means anything, but what time depends on is as in real collections. Word frequencies follow the law of
-Zipf and Mandelbrot, and a passage holds words of the whole language and words of its topic, so that a question of six
-words matches about as large a share of the passages (a sixth, in the middle) as the questions of public test sets do
-after stop words are gone. Vectors are drawn, because embedding 100,000 passages takes hours: see
-:meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
+The texts have no meaning, but search takes as long as on real ones. Word frequencies follow the law of Zipf and
+Mandelbrot. A passage has words of the whole language and of its topic, so that a question of six words matches about
+the same share of the passages (median: a sixth) as the questions of public test sets do without stop words. Vectors are
+drawn at random, because embedding 100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same
+seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -23,7 +23,7 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift: without it the commonest word would stand in every passage, as only stop words do.
+# Mandelbrot's shift: without it the commonest word would be in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
 # Words of a topic are not among the commonest of the language.
@@ -34,8 +34,8 @@ PASSAGES_A_DOCUMENT = 20
 TOPICAL_SHARE = 0.4
 WORDS_A_SENTENCE = 15
 
-# Words are these and compounds of two of them, so that an embedder cuts a question into about as many pieces as a real
-# one; nonsense syllables would be cut finer, and embedding would take several times as long.
+# Words are these and compounds of two of them, so that an embedder makes about as many tokens as of a real question; of
+# nonsense syllables it would make several times as many.
 _NOUNS = """
 acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
 black blood blue board boat body bolt bone book boot bottle bow bowl box boy brain branch brass bread brick bridge bull
@@ -99,7 +99,7 @@ class SyntheticCorpus:
             yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
-        """``number`` questions of three words of a topic and three of the language, as frequent as they are there."""
+        """``number`` questions, each of three words of a topic and three of the language, drawn by frequency."""
         random = self._random("questions")
         questions = []
         for place in range(number):
@@ -108,21 +108,19 @@ class SyntheticCorpus:
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
-        """``number`` texts about a topic, built as questions are."""
+        """``number`` texts about a topic, in the form of questions."""
         random = self._random("samples", topic)
         return [
             _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
         ]
 
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
-        """A function that draws unit vectors for passages of the topics it is given, shape (len(topics), width), spread
-        as the questions' own vectors. Each call goes on where the last one ended.
+        """A function that draws unit vectors for passages of given topics, shape (len(topics), width).
 
-        ``embedded`` holds, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width).
-        A passage's vector is its topic's mean plus a draw from the normal distribution with the covariance that the
-        embedder's vectors have within a topic. So the neighbourhood of a question, which the same embedder embeds when
-        it is asked, is as dense and as wide as it would be among that many texts; vectors in directions of their own
-        would leave the index's search aimless, and time something else.
+        ``embedded`` has, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width). A
+        passage's vector is its topic's mean plus a draw from the normal distribution with the covariance of the
+        embedder's vectors within a topic. So a question, which the same embedder embeds, has as many near neighbours
+        as among real texts; with independent directions the index would search aimlessly.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
@@ -141,7 +139,7 @@ class SyntheticCorpus:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The nouns, then compounds of two of them, in random order: the commonest words are the short ones."""
+        """The nouns, then compounds of two of them in random order: short words are the commonest."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
         order = self._random("vocabulary").permutation(len(compounds))
@@ -165,7 +163,7 @@ class SyntheticCorpus:
         return [words[place] for place in random.permutation(number)]
 
     def _random(self, *purpose: str | int) -> np.random.Generator:
-        """A generator of its own for each purpose, so that the number of passages does not change the questions."""
+        """A generator for each purpose, so that the number of passages does not change the questions."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 

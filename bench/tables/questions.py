@@ -1,4 +1,4 @@
-"""Questions about tables with their answers, and whether what was computed is one of them. PURE."""
+"""Questions about tables with their answers, and the comparison of computed values with them. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retrieval.tables.table_reading import read_date
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """``table`` is the path of the CSV file that it asks about; ``answers`` are all the values of its answer."""
+    """``table`` is the path of the CSV file; ``answers`` are all values of the answer."""
 
     id: str
     question: str
@@ -24,7 +24,7 @@ class TableQuestion:
 
 @dataclass(slots=True)
 class Tally:
-    """``questions`` were asked, for ``stated`` of them a value was computed, ``right`` of these are the answer."""
+    """The number of questions, of those with a computed value, and of those whose value is right."""
 
     questions: int = 0
     stated: int = 0
@@ -47,17 +47,14 @@ def read_questions(folder: Path) -> list[TableQuestion]:
 
 
 def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
-    """For each table the half that it belongs to: "shaping" for the first, third, … by name, "judging" for the others.
-
-    Rules are shaped on the failures of one half only; the other one says what they are worth.
-    """
+    """The half of each table: "shaping" (the first, third, … by name), on which rules are developed, or "judging"."""
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 
 
 def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether both are the same values in any order, as WikiTableQuestions (Pasupat and Liang, 2015) compares them:
-    as text without case, accents, quotes and notes in brackets at the end, as numbers, or as days."""
+    """Whether both are the same values in any order, compared as in WikiTableQuestions (Pasupat and Liang, 2015): as
+    numbers, as days, or as text without case, accents, quotes and notes in brackets at the end."""
     left = [_normal(value) for value in expected]
     for value in stated:
         same = next((other for other in left if _is_same(_normal(value), other)), None)

@@ -1,4 +1,4 @@
-"""How much of the tables of a file was found: cell by cell. PURE."""
+"""The share of the cells of a file's tables that were found. PURE."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from retrieval.tables.table_reading import read_tables
 from retrieval.text.extracted import ExtractedText
 
 Rows = Sequence[Sequence[str]]
-# A table of which a smaller share of the cells is right was not found.
+# A table with a smaller share of right cells was not found.
 FOUND_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """``cells`` are expected, ``right`` of them stand where they should, and ``written`` were found, empty ones apart.
-    ``false`` are tables that stand for none of those expected, each with its first row."""
+    """``cells`` are expected, ``right`` of them are in their place, and ``written`` were found and are not empty.
+    ``false`` has the first row of each table that matches no expected one."""
 
     name: str
     expected: int
@@ -30,7 +30,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """The tables that are to be found in the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv``, …"""
+    """The expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv``, …"""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -53,7 +53,7 @@ def found_tables(extracted: ExtractedText) -> list[Rows]:
 
 
 def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> TableScore:
-    """Each table that is expected beside the one with the most cells right."""
+    """Each expected table is compared with the one that has most of its cells."""
     left = list(found)
     right = cells = met = 0
     for table in expected:
@@ -75,8 +75,8 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
 
 
 def count_right(expected: Rows, found: Rows) -> int:
-    """How many cells stand in their row and their column; rows are compared in order, so that one that is missing costs
-    its own cells and not those below it."""
+    """The number of cells in their row and column; rows are aligned in order, so that a missing row costs only its own
+    cells."""
     # The longest common subsequence, with the cells that two rows share as its weight.
     best = [0] * (len(found) + 1)
     for row in expected:
@@ -88,5 +88,5 @@ def count_right(expected: Rows, found: Rows) -> int:
 
 
 def _squeeze(cell: str) -> str:
-    """Without white space: where a line is broken does not count."""
+    """The cell without white space, so that line breaks do not count."""
     return "".join(cell.split()).replace("−", "-")
