@@ -8,6 +8,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from bench import ranking
+from bench.beir import TestSet
+from bench.corpora import configuration_of
 from retrieval import conf
 from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.index.chunk_writer import reweigh
@@ -85,10 +87,7 @@ def test_the_json_has_the_documented_form(folder):
         retrievers = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
         assert {"classify", "legs", "fuse", "load", "total"} | retrievers <= set(stages)
         assert {"lexical", "vector"} & set(stages) == retrievers
-
-
-def test_the_figures_are_those_of_the_ranking(folder):
-    method = evaluate_json(folder, "--methods", "lexical")["sets"][0]["methods"]["lexical"]
+    method = one["methods"]["lexical"]
     # The corpus lacks half of what is relevant to "zebra"; everything else comes first.
     assert method["hit@10"]["mean"] == 1.0
     assert method["mrr@10"]["mean"] == 1.0
@@ -201,33 +200,6 @@ def test_chunked_cuts_documents_and_ranks_them_by_their_best_chunk(tmp_path):
     assert ranking.ranked_documents(result) == ["long", "short"]
 
 
-def test_texts_beyond_postgresqls_limits_are_loaded_and_found(tmp_path):
-    many_words = " ".join(f"w{number:x}-{number * 7919:x}" for number in range(45_000))
-    one_line = ",".join(f"k{number}" for number in range(100_000))
-    corpus = {
-        "words": ("zebra", f"giraffe {many_words}"),
-        "line": ("", one_line),
-        "word": ("", "okapi " + "x" * 1_200_000),
-        "title": ("long title " * 200, "tapir"),
-    }
-    queries = {pk: (word, {pk: 1}) for pk, word in zip(corpus, ("giraffe", "k17", "okapi", "tapir"), strict=True)}
-    folder = write_set(tmp_path / "huge", corpus, queries)
-    (run,) = evaluate_json(folder, "--methods", "lexical")["sets"]
-    assert run["methods"]["lexical"]["mrr@10"]["mean"] == 1.0
-
-
-def test_what_the_set_says_of_its_language_counts_more_than_its_name(tmp_path):
-    folder = write_set(tmp_path / "x_nl")
-    (folder / "META.json").write_text('{"language": "English"}')
-    evaluate(folder, "--methods", "lexical")
-    assert Collection.objects.get().text_search_configuration == "english"
-    evaluate(folder, "--methods", "lexical", "--language", "dutch")
-    assert Collection.objects.get().text_search_configuration == "dutch"
-    (folder / "META.json").write_text('{"language": "Klingon"}')
-    with pytest.raises(CommandError, match="klingon"):
-        evaluate(folder)
-
-
 def test_people_get_a_table_for_each_set_and_the_means(folder, tmp_path):
     second = write_set(tmp_path / "second")
     lines = evaluate(folder, second, "--methods", "lexical,default").splitlines()
@@ -237,6 +209,21 @@ def test_people_get_a_table_for_each_set_and_the_means(folder, tmp_path):
     assert "second: 5 documents, 3 queries" in lines
     means = lines.index("Means of 2 sets, each counting once")
     assert lines[means + 4] == "| lexical | 0.871 | 1.000 | 0.833 | 1.000 |"
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "asked", "found"),
+    [
+        ("x", "", "", "english"),
+        ("x_nl", "", "", "dutch"),
+        ("x_nl", "English", "", "english"),
+        ("x_nl", "English", "german", "german"),
+    ],
+)
+def test_the_language_asked_for_counts_more_than_the_sets_own_and_that_more_than_its_name(
+    name, description, asked, found
+):
+    assert configuration_of(TestSet(name, (), (), description), asked) == found
 
 
 @pytest.mark.parametrize(
@@ -256,16 +243,15 @@ def test_what_does_not_exist_is_refused_before_anything_is_loaded(folder, argume
     assert not Collection.objects.exists()
 
 
-def test_a_misspelt_second_folder_is_refused_before_the_first_is_loaded(folder, tmp_path):
+def test_a_misspelt_second_folder_and_a_depth_too_small_are_refused_before_the_first_is_loaded(
+    folder, tmp_path, settings
+):
     with pytest.raises(CommandError, match="absent/corpus.jsonl cannot be read"):
         evaluate(folder, tmp_path / "absent")
-    assert not Collection.objects.exists()
-
-
-def test_depth_that_is_too_small_for_the_metrics_is_refused(folder, settings):
     settings.RETRIEVAL_DEPTH = 20
     with pytest.raises(CommandError, match="a depth of at least"):
         evaluate(folder)
+    assert not Collection.objects.exists()
 
 
 class Contrary(Reranker):
@@ -296,23 +282,21 @@ def backwards(settings, monkeypatch):
     return Contrary
 
 
-def test_a_reranker_that_is_named_serves_every_method(folder, backwards):
-    methods = evaluate_json(folder, "--methods", "lexical,rrf,default", "--reranker", "backwards")["sets"][0]["methods"]
-    assert all("rerank" in method["latency_ms"] for method in methods.values())
+def test_a_reranker_that_is_named_serves_every_method_and_else_the_default_has_its_profiles_own(
+    folder, backwards, settings
+):
+    def methods(*arguments):
+        return evaluate_json(folder, "--methods", "lexical,default", *arguments)["sets"][0]["methods"]
+
+    assert all("rerank" in method["latency_ms"] for method in methods("--reranker", "backwards").values())
     # Each query once a method, and the first once more, unmeasured.
-    assert len(backwards.asked) == 3 * (3 + 1)
+    assert len(backwards.asked) == 2 * (3 + 1)
     assert backwards.prepared == 1
-
-
-def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards, settings):
     settings.RETRIEVAL_RERANKER = "backwards"
-    methods = evaluate_json(folder, "--methods", "zscore,default")["sets"][0]["methods"]
-    assert "rerank" in methods["default"]["latency_ms"]
-    assert "rerank" not in methods["zscore"]["latency_ms"]
-    asked = len(backwards.asked)
-    methods = evaluate_json(folder, "--methods", "zscore,default", "--reranker", "none")["sets"][0]["methods"]
-    assert "rerank" not in methods["default"]["latency_ms"]
-    assert len(backwards.asked) == asked
+    found = methods()
+    assert "rerank" in found["default"]["latency_ms"]
+    assert "rerank" not in found["lexical"]["latency_ms"]
+    assert "rerank" not in methods("--reranker", "none")["default"]["latency_ms"]
 
 
 def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):

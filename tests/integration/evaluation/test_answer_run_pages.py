@@ -81,7 +81,7 @@ def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
     assert "not measured" in verdict_badge(rows[-1][0])
 
 
-def test_texts_of_documents_and_models_are_escaped(admin, answers) -> None:
+def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
     first, second = measured(answers), measured(answers)
     second.answer_results.update(
         answer=EVIL, expected_answer=EVIL, notice=EVIL, agreement=0, judge="j",
@@ -92,18 +92,13 @@ def test_texts_of_documents_and_models_are_escaped(admin, answers) -> None:
         page = admin.get(address).content.decode()
         assert EVIL not in page
         assert "&lt;script&gt;alert(1)" in page
-    assert "answer relevancy: <strong>error</strong>" in admin.get(f"{RUNS}{second.pk}/change/").content.decode()
-
-
-def test_the_judges_figures_say_of_how_many_they_are(admin, answers) -> None:
-    run = measured(answers)
     told = {"mean": 0.25, "low": 0.125, "high": 0.5, "questions": 3, "errors": 1}
     judged = {"judges": ["tiny-judge"], "broken_off": 0, "metrics": {"faithfulness": told}}
-    EvaluationRun.objects.filter(pk=run.pk).update(summary={**run.summary, "judged": judged})
-    page = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
-    assert "Judged by a language model: tiny-judge" in page
-    assert "0.250 (0.125 … 0.500)" in page
-    assert "3 / 4" in page
+    EvaluationRun.objects.filter(pk=second.pk).update(summary={**second.summary, "judged": judged})
+    page = admin.get(f"{RUNS}{second.pk}/change/").content.decode()
+    assert "answer relevancy: <strong>error</strong>" in page
+    for said in ("Judged by a language model: tiny-judge", "0.250 (0.125 … 0.500)", "3 / 4"):
+        assert said in page
 
 
 def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
@@ -212,22 +207,17 @@ def test_the_command_runs_a_set_now(answers, capsys) -> None:
     assert "of 4" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_the_command_says_what_it_cannot_run(answers, monkeypatch) -> None:
+    for arguments, message in (
         (["nowhere"], "There is no evaluation set named 'nowhere'"),
         (["answers"], "a search run has nothing to measure"),
-        (["answers", "--kind", "answers", "--profile", "default v9"], "There is no search profile named 'default v9'"),
+        (["answers", "--kind", "answers", "--profile", "default v9"], "no search profile named 'default v9'"),
         (["answers", "--kind", "answers", "--profile", "x"], "There is no search profile named 'x'"),
-    ],
-)
-def test_the_command_says_what_it_cannot_run(answers, arguments, message) -> None:
-    with pytest.raises(CommandError, match=message):
-        call_command("evaluate_set", *arguments)
+    ):
+        with pytest.raises(CommandError, match=message):
+            call_command("evaluate_set", *arguments)
     assert not EvaluationRun.objects.exists()
 
-
-def test_the_command_fails_with_the_reason_of_the_run(answers, monkeypatch) -> None:
     def fail(*_args, **_options):
         raise RuntimeError("the database is away")
 

@@ -172,7 +172,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert EvaluationRun.objects.count() == 1
 
 
-def test_two_runs_are_compared(admin, evaluation_set) -> None:
+def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set) -> None:
     runs = [
         run_execution.measure(queue.request_run(evaluation_set, profile).pk)
         for profile in (NamedProfile("built-in", BY_WORDS), profiles.named(version_of(BY_MEANING)))
@@ -191,13 +191,9 @@ def test_two_runs_are_compared(admin, evaluation_set) -> None:
     other = set_of(evaluation_set.collection, "other")
     foreign = queue.request_run(other, NamedProfile("built-in", BY_WORDS))
     assert admin.get(f"{RUNS}{first.pk}/compare/{foreign.pk}/").status_code == 404
-
-
-def test_a_run_is_cancelled(admin, evaluation_set) -> None:
-    run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
-    done = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [run.pk]}, follow=True)
-    assert messages(done) == ["1 run was cancelled."]
-    assert run_execution.measure(run.pk) is None
+    cancelled = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [foreign.pk]}, follow=True)
+    assert messages(cancelled) == ["1 run was cancelled."]
+    assert run_execution.measure(foreign.pk) is None
 
 
 # Gates ---------------------------------------------------------------------------------------------------------------
@@ -234,18 +230,6 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert Publication.objects.first().published_by.username == "admin"
 
 
-def test_an_override_needs_its_permission(client, evaluation_set) -> None:
-    GatePolicy.objects.create(evaluation_set=evaluation_set)
-    version = version_of(BY_WORDS)
-    client.force_login(staff("change_searchprofile", "view_searchprofile"))
-    response = client.post(
-        reverse("admin:retrieval_searchprofile_publish", args=[version.pk]), {"override": "I want to."}
-    )
-    assert response.status_code == 409
-    assert "needs a permission" in response.content.decode()
-    assert profiles.published_version() is None
-
-
 def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None:
     answer = completed_answer()
     run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
@@ -264,5 +248,11 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
         (check, {}),
     ):
         assert client.post(address, sent).status_code == 403, address
+    # An override needs its own permission.
+    client.force_login(staff("change_searchprofile", "view_searchprofile"))
+    publish = reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
+    response = client.post(publish, {"override": "I want to."})
+    assert (response.status_code, profiles.published_version()) == (409, None)
+    assert "needs a permission" in response.content.decode()
     client.logout()
     assert client.get(f"{SETS}{evaluation_set.pk}/change/").status_code == 302

@@ -58,32 +58,15 @@ def test_judgements_can_be_named_by_path_or_within_the_folder(folder, tmp_path, 
     assert [query.id for query in read_test_set(folder, Path("split.tsv")).queries] == ["q2"]
 
 
-def test_judgements_need_no_header_and_windows_line_ends_do_no_harm(folder):
-    (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\n\r\nq1\td2\t1\r\n")
-    assert [dict(query.grades) for query in read_test_set(folder).queries] == [{"d1": 1, "d2": 1}]
-
-
-def test_judgements_of_other_splits_are_no_error_and_unknown_documents_are_counted(folder):
-    (folder / "qrels.tsv").write_text(QRELS + "elsewhere\td1\t1\nq1\tgone\t1\n")
-    test_set = read_test_set(folder)
-    assert [query.id for query in test_set.queries] == ["q2", "q1"]
-    assert test_set.unknown_documents == 1
-    assert test_set.queries[1].grades["gone"] == 1
-
-
-def test_numbers_as_identifiers_meet_in_all_files(folder):
-    write(folder / "corpus.jsonl", [{"_id": 7, "text": "seven"}])
+def test_files_of_other_forms_are_read(folder):
+    """Windows line ends, no header, numbers as identifiers, judgements of other splits and of unknown documents."""
+    write(folder / "corpus.jsonl", [{"_id": 7, "title": "a\ud800b", "text": "x\x00y"}])
     write(folder / "queries.jsonl", [{"_id": 1, "text": "which number?"}])
-    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\t7\t1\n")
+    (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbf1\t7\t1\r\n\r\n1\tgone\t1\r\nelsewhere\t7\t1\n")
     test_set = read_test_set(folder)
-    assert test_set.documents[0].id == "7"
-    assert dict(test_set.queries[0].grades) == {"7": 1}
-
-
-def test_text_is_made_storable(folder):
-    write(folder / "corpus.jsonl", [{"_id": "d1", "title": "a\ud800b", "text": "x\x00y"}])
-    document = read_test_set(folder).documents[0]
-    assert (document.title, document.text) == ("a?b", "x y")
+    assert [(document.id, document.title, document.text) for document in test_set.documents] == [("7", "a?b", "x y")]
+    assert [(query.id, dict(query.grades)) for query in test_set.queries] == [("1", {"7": 1, "gone": 1})]
+    assert test_set.unknown_documents == 1
 
 
 def test_the_language_is_what_the_description_says(folder):

@@ -21,13 +21,6 @@ def test_a_paired_difference_sees_what_the_separate_intervals_hide():
     assert 0.010 < difference.low <= difference.mean <= difference.high < 0.012
 
 
-def test_a_paired_difference_needs_the_same_queries():
-    with pytest.raises(ValueError, match="at least one"):
-        statistics.paired_difference([], [])
-    with pytest.raises(ValueError, match="same queries"):
-        statistics.paired_difference([1.0], [1.0, 0.0])
-
-
 labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30).filter(
     lambda rows: len({label for label, _ in rows}) == 2
 )
@@ -41,11 +34,15 @@ def test_auroc_is_the_share_of_pairs_in_order(rows):
     assert statistics.auroc(labels, [-score for score in scores]) == pytest.approx(1 - sum(pairs) / len(pairs))
 
 
-def test_auroc_needs_both_kinds_and_a_score_each():
+def test_figures_need_values_of_both_kinds_and_as_many():
     with pytest.raises(ValueError, match="positive and a negative"):
         statistics.auroc([True, True], [1, 2])
     with pytest.raises(ValueError, match="needs its label"):
         statistics.auroc([True, False], [1])
+    with pytest.raises(ValueError, match="same queries"):
+        statistics.paired_difference([1.0], [1.0, 0.0])
+    with pytest.raises(ValueError, match="both kinds"):
+        refusal_precision([], [True])
 
 
 def test_the_interval_of_auroc_holds_it_and_narrows_with_more_answers():
@@ -66,12 +63,4 @@ def test_precision_does_not_depend_on_how_many_of_a_kind_were_asked() -> None:
     assert many is not None
     assert few.mean == many.mean == pytest.approx(0.5 / 0.75)
     assert few.low <= few.mean <= few.high
-
-
-def test_precision_of_no_refusal_is_none_and_of_no_questions_an_error() -> None:
     assert refusal_precision([False], [False, False]) is None
-    perfect = refusal_precision([True, False], [False])
-    assert perfect is not None
-    assert (perfect.mean, perfect.low, perfect.high) == (1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="both kinds"):
-        refusal_precision([], [True])

@@ -8,14 +8,8 @@ from bench.reporting import figure, interval, replace_section
 from evaluation.exceptions import EvaluationError
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0.7171, ".717"), (1.0, "1.000"), (-0.0264, "−.026"), (0.0, ".000"), (-0.0001, ".000")]
-)
-def test_figures_are_short(value: float, shown: str) -> None:
-    assert figure(value) == shown
-
-
-def test_an_interval_shows_its_direction() -> None:
+def test_figures_are_short_and_differences_show_their_direction() -> None:
+    assert [figure(value) for value in (0.7171, 1.0, 0.0, -0.0001)] == [".717", "1.000", ".000", ".000"]
     assert interval(0.021, -0.004, 0.038) == "+.021 [−.004 .038]"
     assert interval(-0.021, -0.04, -0.001) == "−.021 [−.040 −.001]"
 

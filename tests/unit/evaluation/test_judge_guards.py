@@ -118,18 +118,12 @@ def test_an_empty_judgement_is_an_error_and_costs_no_further_request(
 
 
 @pytest.mark.parametrize(
-    ("metric", "form", "verdicts"),
-    [
-        ("faithfulness", "FaithfulnessVerdict", [{"verdict": "yes", "reason": None}]),
-        ("answer_relevancy", "AnswerRelevancyVerdict", [{"verdict": "yes", "reason": None}] * 2),
-        ("contextual_precision", "ContextualPrecisionVerdict", [{"verdict": "yes", "reason": "r"}] * 3),
-    ],
+    ("metric", "verdicts"), [("faithfulness", 1), ("answer_relevancy", 2), ("contextual_precision", 3)]
 )
-def test_as_many_verdicts_as_things_to_judge(
-    server: JudgeServer, meter: Meter, metric: str, form: str, verdicts: list[dict[str, Any]]
-) -> None:
-    server.judged[form] = {"verdicts": verdicts}
-    with pytest.raises(UnusableJudgement, match=rf"gave {len(verdicts)} verdicts for \d"):
+def test_as_many_verdicts_as_things_to_judge(server: JudgeServer, meter: Meter, metric: str, verdicts: int) -> None:
+    form = "".join(word.title() for word in metric.split("_")) + "Verdict"
+    server.judged[form] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * verdicts}
+    with pytest.raises(UnusableJudgement, match=rf"gave {verdicts} verdicts for \d"):
         judge(server, meter).measure(metric, WITH_REFERENCE)
 
 
@@ -161,13 +155,9 @@ def test_a_verdict_in_other_words_is_an_error_and_not_dropped(server: JudgeServe
         judge(server, meter).measure("faithfulness", CASE)
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [(500, "HTTP 500: .*not now"), (429, "HTTP 429"), (401, "refused the API key"), (400, "HTTP 400")],
-)
-def test_a_refusing_server_is_unavailable(server: JudgeServer, meter: Meter, status: int, message: str) -> None:
-    server.status = status
-    with pytest.raises(JudgeUnavailable, match=message):
+def test_a_refusing_server_is_unavailable(server: JudgeServer, meter: Meter) -> None:
+    server.status = 401
+    with pytest.raises(JudgeUnavailable, match="refused the API key"):
         judge(server, meter).measure("faithfulness", CASE)
     assert len(server.requests) == 1
     assert meter.counted == []
@@ -206,42 +196,16 @@ def test_the_first_cause_of_a_wrapped_error_is_told(
     assert isinstance(caught.value.__cause__, RetryError)
 
 
-@pytest.mark.parametrize("score", [None, float("nan"), 1.5, -0.1])
-def test_only_a_number_between_0_and_1_is_a_score(
-    server: JudgeServer, meter: Meter, monkeypatch: pytest.MonkeyPatch, score: float | None
-) -> None:
-    from evaluation.judges import deepeval_judge
-
-    class Odd:
-        truths = claims = ("a",)
-        verdicts = (type("Verdict", (), {"verdict": "yes", "reason": ""}),)
-        error = None
-        reason = ""
-
-        def __init__(self, **_: Any) -> None:
-            self.score = score
-
-        def measure(self, *_: Any, **__: Any) -> None: ...
-
-    monkeypatch.setitem(deepeval_judge._METRICS, "faithfulness", Odd)
-    with pytest.raises(UnusableJudgement, match="no score between 0 and 1"):
-        judge(server, meter).measure("faithfulness", CASE)
-
-
-def test_without_passages_nothing_is_scored(server: JudgeServer, meter: Meter) -> None:
+def test_what_is_judged_depends_on_passages_refusal_and_reference(server: JudgeServer, meter: Meter) -> None:
     judging = judge(server, meter)
     bare = Case(CASE.question, CASE.answer, ())
     assert judging.metrics(bare) == ()
-    with pytest.raises(UnusableJudgement, match="no passages"):
-        judging.measure("faithfulness", bare)
-    assert server.requests == []
-
-
-def test_of_a_refusal_only_what_was_found_is_judged(server: JudgeServer, meter: Meter) -> None:
-    judging = judge(server, meter)
     assert judging.metrics(Case("q", "No answer.", (source(TEXT),), refused=True)) == ("contextual_relevancy",)
     assert "contextual_recall" not in judging.metrics(CASE)
     assert "contextual_recall" in judging.metrics(WITH_REFERENCE)
+    with pytest.raises(UnusableJudgement, match="no passages"):
+        judging.measure("faithfulness", bare)
+    assert server.requests == []
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated(server: JudgeServer, meter: Meter) -> None:
