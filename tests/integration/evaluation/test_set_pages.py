@@ -237,7 +237,8 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
     version = version_of(BY_WORDS)
     question = evaluation_set.questions.first()
     check = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, version.pk])
-    client.force_login(staff("view_evaluationset", "view_evaluationrun", "view_evaluationquestion", "view_gatepolicy"))
+    looks = ("evaluationset", "evaluationrun", "evaluationquestion", "gatepolicy", "searchprofile")
+    client.force_login(staff("change_searchprofile", *(f"view_{model}" for model in looks)))
     for address in (SETS, f"{SETS}{evaluation_set.pk}/change/", RUNS, f"{RUNS}{run.pk}/change/", check):
         assert client.get(address).status_code == 200
     for address, sent in (
@@ -249,7 +250,6 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
     ):
         assert client.post(address, sent).status_code == 403, address
     # An override needs its own permission.
-    client.force_login(staff("change_searchprofile", "view_searchprofile"))
     publish = reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
     response = client.post(publish, {"override": "I want to."})
     assert (response.status_code, profiles.published_version()) == (409, None)
