@@ -11,20 +11,26 @@ class InvalidQuestion(Exception):
         self.field = field
 
 
-class SiteBusy(Exception):
-    """The question cannot be taken now. For the person who asked; becomes a 503 with `Retry-After`."""
+class AskLater(Exception):
+    """The question cannot be taken now. For the person who asked; becomes a response with `Retry-After`."""
+
+    status: int
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
 
-class BudgetSpent(Exception):
-    """No more questions today, or for now. For the person who asked; becomes a 429 with `Retry-After`."""
+class SiteBusy(AskLater):
+    """Too many questions are being answered."""
 
-    def __init__(self, message: str, retry_after_seconds: int) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
+    status = 503
+
+
+class BudgetSpent(AskLater):
+    """The caller may ask no more questions today, or for now."""
+
+    status = 429
 
 
 class NoAnswer(Exception):

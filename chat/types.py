@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -229,23 +229,7 @@ class Failed:
 # before the first token that may name further sources.
 AnswerEvent = AnswerDraft | AnswerToken | Completed | Failed
 
-# What is kept of the search behind an answer, to be explained later: written with the answer, read by the panel.
-#
-# Pure Python.
-
-PREVIEW_CHARACTERS = 160
-# With white space, of which a preview keeps one blank between words.
-READ_FOR_PREVIEW = 2 * PREVIEW_CHARACTERS
-
-
-@dataclass(frozen=True, slots=True)
-class KnownPassage:
-    """Identifies a candidate for an engineer even if its passage was deleted; ``document`` is its document's id."""
-
-    title: str
-    section: str
-    preview: str
-    document: int = 0
+# What is kept of the search behind an answer: written with the answer, read by the debug panel.
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,26 +249,15 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The explanation of a search, and what became of its result.
 
-    ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`; ``passages`` are by chunk id.
-    ``uncalibrated`` names the embedder when no thresholds were fitted for it, so that words alone judged. ``evidence``
-    are the numbers that the confidence was estimated from.
+    ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`. ``uncalibrated`` names the embedder
+    when no thresholds were fitted for it, so that words alone judged. ``evidence`` are the numbers that the confidence
+    was estimated from. It holds no text of a passage, so nothing has to be removed when a document is deleted.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
     prompt: PromptTrace = PromptTrace()
-    passages: Mapping[int, KnownPassage] = field(default_factory=dict)
     uncalibrated: str = ""
     evidence: Mapping[str, float] = field(default_factory=dict)
-
-
-def fields_of(trace: SearchTrace) -> dict[str, Any]:
-    """The fields that an :class:`AnswerTrace` copies from the trace of its search."""
-    return {each.name: getattr(trace, each.name) for each in fields(SearchTrace)}
-
-
-def preview_of(text: str) -> str:
-    """The beginning of the text, on one line."""
-    return " ".join(text.split())[:PREVIEW_CHARACTERS]
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

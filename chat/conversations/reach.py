@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -24,14 +23,12 @@ def visitor_of(request: HttpRequest) -> str:
     return str(session[VISITOR_KEY])
 
 
-def known_visitor(request: HttpRequest) -> str:
-    """The browser's id, or nothing. Only asking creates it, so that looking around leaves no session behind."""
-    return str(request.session.get(VISITOR_KEY, ""))
-
-
 def own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    """The conversations of the user, or of the visitor's browser."""
-    return Conversation.objects.of(request.user, known_visitor(request))
+    """The conversations of the user, or of the visitor's browser.
+
+    Only asking gives a browser an id, so that looking around leaves no session behind.
+    """
+    return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
 def conversations_of_nobody() -> ConversationQuerySet:
@@ -56,26 +53,23 @@ def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
     return Answer.objects.all() if rights.may_act_on_all(request.user) else own_answers(request)
 
 
-def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
+def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
     """Answers of the caller's own conversations. Staff with the permission to view answers may also read those of
     others, if they may read their documents.
     """
-    if rights.may_read_all(user):
-        closed = rights.is_closed_to(user)
-        own = Q(conversation__owner=user)
-        return Answer.objects.all() if closed is None else Answer.objects.filter(own | ~closed)
-    if getattr(user, "is_authenticated", False):
-        return Answer.objects.filter(conversation__in=Conversation.objects.of(user, ""))
-    if not visitor:
-        return Answer.objects.none()
-    return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
+    if not rights.may_read_all(request.user):
+        return own_answers(request)
+    closed = rights.is_closed_to(request.user)
+    return (
+        Answer.objects.all() if closed is None else Answer.objects.filter(Q(conversation__owner=request.user) | ~closed)
+    )
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
     """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Reading another
     person's answer is recorded in the audit log. Raises: Http404.
     """
-    answers = answers_readable_by(request.user, known_visitor(request))
+    answers = readable_answers(request)
     if of_nobody:
         answers = answers | answers_of_nobody()
     answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)

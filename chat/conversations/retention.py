@@ -1,4 +1,4 @@
-"""Deletes old conversations, and removes deleted documents from the traces of earlier answers."""
+"""Deletes old conversations, and removes what is stored of deleted documents beside earlier answers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,8 @@ from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200
 
-# A passage of a trace that was saved before traces named documents is recognised by the document's title.
-_IS_OF_DELETED = """
-    coalesce((passage.value ->> 'document')::bigint, 0) = ANY(%(documents)s)
-    OR NOT passage.value ? 'document' AND passage.value ->> 'title' = ANY(%(titles)s)
-"""
-_FORGET = f"""
-    UPDATE chat_answer SET cache_key = '', trace = jsonb_set(trace, '{{passages}}', coalesce(
-        (SELECT jsonb_object_agg(key, value) FROM jsonb_each(trace -> 'passages') AS passage
-         WHERE NOT ({_IS_OF_DELETED})), '{{}}'))
-    WHERE created_at >= %(added)s
-        AND EXISTS (SELECT FROM jsonb_each(trace -> 'passages') AS passage WHERE {_IS_OF_DELETED})
-    RETURNING id
-"""  # constants
+# Traces of earlier releases hold the beginnings of passages, of other documents than the answer's sources too.
+_FORGET_BEGINNINGS = "UPDATE chat_answer SET trace = trace - 'passages' WHERE created_at >= %s AND trace ? 'passages'"
 
 
 def delete_old_conversations() -> int:
@@ -57,8 +46,8 @@ def _note_deleted_documents(documents: Sequence[Document], **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Remove the passages of deleted documents from the traces of answers and from what a model was told, and the
-    stored streams of those answers.
+    """Remove what is stored of deleted documents beside the answers that use them: the answers' streams, and what a
+    model was told.
 
     Such an answer is not reused for another question. Returns how many answers were changed. The text and quotations of
     an answer stay: they are part of its asker's conversation.
@@ -67,17 +56,11 @@ def forget_deleted_documents() -> int:
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))
         if not deleted:
             return 0
-        parameters: dict[str, Any] = {
-            "documents": [row.document_id for row in deleted],
-            "titles": [row.title for row in deleted if row.title],
-            "added": min(row.added_at for row in deleted),
-        }
+        added = min(row.added_at for row in deleted)
         with connection.cursor() as cursor:
-            cursor.execute(_FORGET, parameters)
-            answers = [row[0] for row in cursor.fetchall()]
-        # What a model was told of a document may be in later answers of the conversation, too.
-        told = Answer.objects.filter(source_documents__overlap=parameters["documents"]).exclude(dialogue=[])
-        told.update(dialogue=[])
+            cursor.execute(_FORGET_BEGINNINGS, [added])
+        documents = [row.document_id for row in deleted]
+        answers = Answer.objects.filter(created_at__gte=added, source_documents__overlap=documents)
         StreamedEvent.objects.filter(answer__in=answers, answer__completed_at__isnull=False).delete()
         DeletedDocument.objects.filter(pk__in=[row.pk for row in deleted]).delete()
-    return len(answers)
+        return answers.update(cache_key="", dialogue=[])

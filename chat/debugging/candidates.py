@@ -2,94 +2,68 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy
 
 from chat.models import Answer
-from chat.pages.cards import passage_url, plain
-from chat.types import AnswerTrace, KnownPassage
+from chat.pages.cards import page_label, passage_url, plain
+from chat.pages.rendering import reason_label
+from chat.types import AnswerTrace
 from retrieval.search.trace import SearchTrace
-from retrieval.types import Candidate, Retriever, RetrieverScore
+from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
-# The words of a passage around what a search found in it. Pure Python.
-
-Span = tuple[int, int]
+# The words of a passage around what a search found in it.
 
 FRAGMENT_CHARACTERS = 300
 # So much is shown in front of the first match.
 LEAD_CHARACTERS = 40
-_SPACE = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class SnippetPart:
-    """A stretch of text; ``marked`` where it matches."""
+def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
+    """HTML of the text around the first matching span, or of its beginning; matches are marked.
 
-    text: str
-    marked: bool = False
-
-
-def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
-    """The text around the first matching span, or its beginning; matches are marked.
-
-    ``spans`` are offsets ``[start, end)`` in the text in any order. White space becomes one blank; "…" replaces text
-    left out. Empty for an empty text.
+    ``spans`` are offsets ``[start, end)`` in the text in any order. "…" replaces text left out. Empty for an empty
+    text.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
-    start, end = _cut(text, max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0)
-    pieces = [
-        SnippetPart("… " if text[:start].strip() else ""),
-        *_pieces(text, start, end, matches),
-        SnippetPart(" …" if text[end:].strip() else ""),
-    ]
-    return tuple(piece for piece in pieces if piece.text)
-
-
-def _cut(text: str, start: int) -> Span:
-    """A fragment from the first word at or after ``start`` to the end of a word."""
-    if start and (space := _SPACE.search(text, start)) and space.start() - start < LEAD_CHARACTERS // 2:
-        start = space.end()
-    end = min(len(text), start + FRAGMENT_CHARACTERS)
+    start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
+    if start:
+        start = text.find(" ", start, matches[0][0]) + 1 or start
+    end = start + FRAGMENT_CHARACTERS
     if end < len(text):
-        space_before = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
-        end = space_before if space_before > start + FRAGMENT_CHARACTERS // 2 else end
-    return start, end
-
-
-def _pieces(text: str, start: int, end: int, matches: Sequence[Span]) -> list[SnippetPart]:
-    pieces = []
-    at = start
+        end = max(text.rfind(" ", start, end), start + FRAGMENT_CHARACTERS // 2)
+    pieces, at = ["… " if text[:start].strip() else ""], start
     for first, last in matches:
-        if first < at or first >= end:
-            continue
-        pieces.append(SnippetPart(_SPACE.sub(" ", text[at:first])))
-        pieces.append(SnippetPart(_SPACE.sub(" ", text[first : min(last, end)]), marked=True))
-        at = min(last, end)
-    pieces.append(SnippetPart(_SPACE.sub(" ", text[at:end])))
-    return pieces
+        if at <= first < end:
+            pieces += [text[at:first], format_html("<mark>{}</mark>", text[first : min(last, end)])]
+            at = min(last, end)
+    pieces += [text[at:end], " …" if text[end:].strip() else ""]
+    return format_html_join("", "{}", ([piece] for piece in pieces))
 
 
-# The candidates of a saved search, as rows of a table. Pure Python.
-
-UNKNOWN = KnownPassage(title="", section="", preview="")
+# The candidates of a saved search, as rows of a table.
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The text of a candidate's passage, and the address where it can be read; ``href`` is empty if it was deleted.
+class ShownPassage:
+    """A candidate's passage as it is now, and HTML of its words around the matches."""
 
-    ``is_closed`` is true if it exists and the viewer may not read it.
-    """
+    passage: Passage
+    snippet: SafeString
 
-    pieces: tuple[SnippetPart, ...] = ()
-    href: str = ""
-    page: str = ""
-    is_closed: bool = False
+    @property
+    def href(self) -> str:
+        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+
+    @property
+    def page(self) -> str:
+        return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +86,13 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. ``added_parts`` are the parts of its score without a column: bonus, boosts; ``added`` is their
-    sum. ``moved`` is the number of places by which the reranker raised it.
+    """One candidate. ``shown`` is None if its passage was deleted, or if the viewer may not read it. ``added_parts``
+    are the parts of its score without a column: bonus, boosts; ``added`` is their sum. ``moved`` is the number of
+    places by which the reranker raised it.
     """
 
     candidate: Candidate
-    known: KnownPassage
-    shown: Shown
+    shown: ShownPassage | None
     vector: ScoreBar
     lexical: ScoreBar
     added_parts: tuple[tuple[str, float], ...]
@@ -126,24 +100,21 @@ class CandidateRow:
     moved: int
 
 
-def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
+def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
     """The candidates of a trace: the kept ones by rank, then the dropped ones by score, ties by chunk id.
 
-    ``shown`` has the passages by chunk id; those that the viewer may not read are closed. A candidate missing from it
-    was deleted, and shows the beginning that the trace has kept.
+    ``shown`` has the passages that the viewer may read, by chunk id.
     """
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
     rows = []
     for each in ordered:
-        known = trace.passages.get(each.chunk_id, UNKNOWN)
         parts = (("both retrievers", each.bonus), *((boost.name, boost.contribution) for boost in each.boosts))
         rows.append(
             CandidateRow(
                 each,
-                known,
-                shown.get(each.chunk_id) or Shown(snippet(known.preview)),
+                shown.get(each.chunk_id),
                 ScoreBar(each.retrievers[Retriever.VECTOR], largest),
                 ScoreBar(each.retrievers[Retriever.LEXICAL], largest),
                 tuple((name, contribution) for name, contribution in parts if contribution),
@@ -187,23 +158,10 @@ STAGES = {
     "total": gettext_lazy("total"),
 }
 
-REASONS = {
-    "number": gettext_lazy("a number in it is not in the source"),
-    "name": gettext_lazy("a name in it is not in the source"),
-    "negation": gettext_lazy("one of them negates what the other says"),
-    "words": gettext_lazy("its words are not in the source"),
-    "uncited": gettext_lazy("it names no source"),
-}
-
 
 def stage_label(name: str) -> str:
     """A stage's name for people; the trace's name for an unknown stage."""
     return str(STAGES.get(name, name.replace("_", " ")))
-
-
-def reason_label(name: str) -> str:
-    """The reason to doubt a sentence, in words."""
-    return str(REASONS.get(name, name))
 
 
 # The sentences of an answer and how far their sources bear them out.

@@ -14,11 +14,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.conversations.reach import answers_readable_by, known_visitor
+from chat.conversations.reach import readable_answers
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.debugging.candidates import (
     CandidateRow,
-    Shown,
+    ShownPassage,
     candidate_rows,
     sentences_of,
     snippet,
@@ -27,7 +27,6 @@ from chat.debugging.candidates import (
 )
 from chat.debugging.scores import scores_of
 from chat.models import Answer
-from chat.pages.cards import page_label, passage_url
 from chat.pages.page_views import explainable_answer, for_visitors
 from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace
@@ -64,7 +63,7 @@ def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
 # one after the other, and the two retrievers begin together.
 
 # The order of the work. Beside the stages themselves, `retrievers` waits for the two that run at once.
-_SEARCH = ("reformulate", "classify", "legs", "scores", "fuse", "rerank", "support", "load")
+_SEARCH = ("reformulate", "classify", "legs", "scores", "fuse", "rerank", "load")
 _AT_ONCE = ("vector", "lexical")
 
 
@@ -141,7 +140,6 @@ class Panel:
     ``profile_url`` is the search profile's page if the viewer may see it; else empty.
     """
 
-    answer: Answer
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]
     answer_bars: tuple[Bar, ...]
@@ -162,21 +160,19 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """The panel as ``viewer`` may see it: errors for users who may read all answers, passages of readable collections.
-
-    Shows the passages as they are now. A deleted passage shows the beginning that the trace has kept; a passage whose
-    collection the viewer may not read shows no words. None if nothing was searched.
+    """The panel as ``viewer`` may see it: errors for users who may read all answers, and the passages that may be read,
+    as they are now. None if nothing was searched.
     """
     saved = read_trace(answer.trace)
     if saved is None:
         return None
     shown = _load_shown(saved, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
-    trace = _open_part(trace, shown)
+    if is_closed_to(viewer) is not None:
+        trace = _open_part(trace, shown)
     trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
     matches, not_counted = _lexical_matches(answer, trace, viewer)
     return Panel(
-        answer=answer,
         trace=trace,
         search_bars=search_bars(trace.timings_ms),
         answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
@@ -203,41 +199,25 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
         return None, str(error) if may_read_all(viewer) else ""
 
 
-def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
-    """The candidates' passages around the matched words; those the viewer may not read are closed.
-
-    A deleted passage is missing, or closed if the viewer may not read everything: its collection is not known.
-    """
+def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
+    """The candidates' passages that the viewer may read."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
-    kept = set(Chunk.objects.filter(pk__in=terms).values_list("pk", flat=True))
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
-    closed = kept - set(readable.values_list("pk", flat=True))
-    if is_closed_to(viewer) is not None:
-        closed |= terms.keys() - kept
-    passages = load_passages(kept - closed)
+    passages = load_passages(readable.values_list("pk", flat=True))
     spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return dict.fromkeys(closed, Shown(is_closed=True)) | {
-        pk: Shown(
-            pieces=snippet(passage.content, spans.get(pk, ())),
-            href=passage_url(passage.document_id, passage.start, passage.end),
-            page=page_label(passage.page, passage.page_unit) if passage.page else "",
-        )
-        for pk, passage in passages.items()
-    }
+    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
-def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
-    """The trace without the words of closed passages, and without words that may come from one of them."""
-    closed = {pk for pk, passage in shown.items() if passage.is_closed}
-    if not closed:
+def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
+    """The trace without the words of passages that are not shown, and without words that may come from one of them."""
+    if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
         trace,
         retrievers=tuple(replace(each, expansions={}) for each in trace.retrievers),
         candidates=tuple(
-            replace(each, matched_terms=()) if each.chunk_id in closed else each for each in trace.candidates
+            each if each.chunk_id in shown else replace(each, matched_terms=()) for each in trace.candidates
         ),
-        passages={pk: known for pk, known in trace.passages.items() if pk not in closed},
     )
 
 
@@ -257,24 +237,15 @@ def _profile_url(answer: Answer, viewer: Any) -> str:
     return reverse("admin:retrieval_searchprofile_change", args=[version.profile_id])
 
 
-# Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
-# leaves it to the reader.
-FIRST_WAIT_SECONDS = 2
-LONGEST_WAIT_SECONDS = 20
-MOST_ROUNDS = 40
-
-
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The panel: a fragment for htmx, a whole page for other browsers."""
     answer = explainable_answer(request, answer_id)
-    panel = panel_of(answer, request.user)
     context = {
-        "answer": answer,
-        "panel": panel,
+        "panel": panel_of(answer, request.user),
         "earlier_answer": _repeated_answer(request, answer),
-        **scores_context(request, answer),
+        **_scores_context(request, answer),
     }
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -285,28 +256,21 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The judges' scores so far; the fragment asks again while some are pending."""
     answer = explainable_answer(request, answer_id)
-    asked = request.GET.get("round", "")
-    return render(
-        request, "chat/_debug_scores.html", scores_context(request, answer, int(asked[:3]) if asked.isdecimal() else 0)
-    )
+    return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
 
 
 def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
     """The answer that this one repeats, if the caller may read it: somebody else may have asked for it."""
     if answer.repeats_id is None:
         return None
-    return answers_readable_by(request.user, known_visitor(request)).filter(pk=answer.repeats_id).first()
+    return readable_answers(request).filter(pk=answer.repeats_id).first()
 
 
-def scores_context(request: HttpRequest, answer: Answer, asked_before: int = 0) -> dict[str, Any]:
+def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     scores = scores_of(answer)
-    pending = any(score.pending for score in scores)
     return {
         "answer": answer,
         "scores": scores,
         "is_staff": may_read_all(request.user),
-        "pending": pending,
-        "asks_again": pending and asked_before < MOST_ROUNDS,
-        "next_round": asked_before + 1,
-        "wait_seconds": min(FIRST_WAIT_SECONDS + asked_before, LONGEST_WAIT_SECONDS),
+        "is_pending": any(score.pending for score in scores),
     }

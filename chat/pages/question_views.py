@@ -24,7 +24,7 @@ from chat.budgets import QuestionThrottle
 from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.conversations.reach import find_readable, own_answers, stoppable_answers, visitor_of
-from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
+from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.page_views import (
@@ -38,6 +38,7 @@ from chat.pages.page_views import (
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import asking, readers, sse, streams
+from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
 from retrieval.api.callers import caller_of
 from retrieval.exceptions import DiskFull
@@ -98,7 +99,7 @@ def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
             return build_withheld_turn(answer)
         saved = replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
     except Answer.DoesNotExist:
-        return failed_turn(turn, {"message": _("This conversation was deleted.")})
+        return failed_turn(turn, {"message": str(DELETED)})
     finally:
         connections.close_all()
     return failed_turn(saved, payload) if saved.is_open else saved
@@ -193,12 +194,8 @@ def ask(request: HttpRequest) -> HttpResponse:
         )
     except InvalidQuestion as error:
         return _refuse(request, str(error), named)
-    except SiteBusy as error:
-        response = _refuse(request, str(error), named, status=503)
-        response["Retry-After"] = str(error.retry_after_seconds)
-        return response
-    except BudgetSpent as error:
-        response = _refuse(request, str(error), named, status=429)
+    except AskLater as error:
+        response = _refuse(request, str(error), named, status=error.status)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response
     except DiskFull as error:

@@ -11,8 +11,9 @@ from typing import Any
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
@@ -137,6 +138,13 @@ MARKDOWN = _markdown()
 
 # The sentences of an answer that its sources do not support, and why, in words.
 
+_REASONS = {
+    "number": gettext_lazy("a number in it is not in the source"),
+    "name": gettext_lazy("a name in it is not in the source"),
+    "negation": gettext_lazy("the source seems to say the opposite"),
+    "words": gettext_lazy("the source does not say this in these words"),
+    "uncited": gettext_lazy("it names no source"),
+}
 _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pattern})*")
 
 
@@ -152,7 +160,11 @@ class Doubt:
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
     """The checked statements that the sources do not support, in the order of the text."""
     doubted = [
-        Doubt(statement["start"], statement["end"], _in_words(statement["reasons"]))
+        Doubt(
+            statement["start"],
+            statement["end"],
+            " ".join(f"{capfirst(reason_label(reason))}." for reason in statement["reasons"] or ["words"]),
+        )
         for statement in statements
         if statement["supported"] is False
     ]
@@ -174,16 +186,9 @@ def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     return text
 
 
-def _in_words(reasons: Iterable[str]) -> str:
-    sentences = {
-        "number": _("A number in it is not in the source."),
-        "name": _("A name in it is not in the source."),
-        "negation": _("The source seems to say the opposite."),
-        "words": _("The source does not say this in these words."),
-        "uncited": _("It names no source."),
-    }
-    explanations = [sentences[reason] for reason in reasons if reason in sentences]
-    return " ".join(explanations or [sentences["words"]])
+def reason_label(reason: str) -> str:
+    """The reason to doubt a sentence, in words."""
+    return str(_REASONS.get(reason, _REASONS["words"]))
 
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'

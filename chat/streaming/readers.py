@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.contrib.auth import get_user, get_user_model
 from django.contrib.auth.models import AnonymousUser
-from django.utils.crypto import constant_time_compare
+from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from chat.answering.threads import in_database
@@ -184,8 +184,12 @@ def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str =
 def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
     if user_pk is None:
         return rights.rights_of(AnonymousUser())
-    user = get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
-    if user is None or (session_key and not _is_session_of(user, session_key)):
+    user = (
+        _user_of_session(session_key)
+        if session_key
+        else get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
+    )
+    if user is None or user.pk != user_pk:
         return None
     if limits is not None and limits.key:
         limits = import_string(settings.API_KEY_AUTHENTICATION)().limits_now(limits.key)
@@ -195,11 +199,11 @@ def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) 
     return rights.rights_of(user)
 
 
-def _is_session_of(user: Any, session_key: str) -> bool:
-    """Whether the session still exists and was not ended by a new password."""
-    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    is_theirs = session.get(SESSION_KEY) == str(user.pk)
-    return is_theirs and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
+def _user_of_session(session_key: str) -> Any:
+    """The session's user; an anonymous one if the session does not exist or was ended by a new password."""
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return get_user(request)
 
 
 def _withheld() -> StreamedEvent:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.dispatch import receiver
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
@@ -25,26 +26,21 @@ from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, text_of
-from chat.types import (
-    READ_FOR_PREVIEW,
-    AnswerDraft,
-    AnswerTrace,
-    Completed,
-    Failed,
-    KnownPassage,
-    PromptTrace,
-    fields_of,
-    preview_of,
-)
+from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
 from retrieval.dataclass_json import to_json
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.jobs import sweeping
 from retrieval.models.webhook import Webhook, announce
+from retrieval.search.trace import SearchTrace
 
 logger = logging.getLogger(__name__)
 
+BROKEN = _("Something went wrong while answering. The question is saved: please ask again.")
+DELETED = _("This conversation was deleted.")
+INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
+STOPPED = _("Stopped before the end.")
 # Of the event `failed`, when there was no room to save the answer.
 DISK_FULL = "disk_full"
 CLOSED_AFTER = timedelta(minutes=1)
@@ -115,15 +111,11 @@ def save(run: Run) -> StreamedEvent:
     return last
 
 
-def broken_message() -> str:
-    return _("Something went wrong while answering. The question is saved: please ask again.")
-
-
 def unsaved(error: Exception) -> dict[str, Any]:
     """The payload of the last event of an answer that could not be saved because of this error."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
-    return {"message": broken_message()}
+    return {"message": str(BROKEN)}
 
 
 def give_up(answer: Answer, message: str) -> None:
@@ -134,18 +126,6 @@ def give_up(answer: Answer, message: str) -> None:
         answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
     except DatabaseError:
         logger.exception("Answer %s stays open until the schedule closes it.", answer.pk)
-
-
-def deleted_message() -> str:
-    return _("This conversation was deleted.")
-
-
-def interrupted_message() -> str:
-    return _("The answer was interrupted. The question is saved: please ask again.")
-
-
-def stopped_message() -> str:
-    return _("Stopped before the end.")
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
@@ -167,31 +147,16 @@ def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
     INSTRUCTED_SOURCES.inc(len(instructed))
     trace = AnswerTrace(
-        **fields_of(draft.trace),
+        **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
         assembly=draft.context.statistics,
         prompt=PromptTrace(
             draft.prompt_version, draft.left_out, instructed, tuple(draft.calls), draft.instructions_version
         ),
-        passages=_known_passages([candidate.chunk_id for candidate in draft.trace.candidates]),
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,
     )
     stored: dict[str, Any] = to_json(trace)
     return stored
-
-
-def _known_passages(chunk_ids: Sequence[int]) -> dict[int, KnownPassage]:
-    """The beginnings of the candidates' passages. They are read from the index alone."""
-    rows = fetch(
-        "SELECT chunk.id, document.title, chunk.heading_path, left(chunk.content, %s), chunk.document_id "
-        "FROM retrieval_chunk AS chunk JOIN retrieval_document AS document ON document.id = chunk.document_id "
-        "WHERE chunk.id = ANY(%s::bigint[])",
-        [READ_FOR_PREVIEW, list(chunk_ids)],
-    )
-    return {
-        pk: KnownPassage(title, " › ".join(headings), preview_of(beginning), document)
-        for pk, title, headings, beginning, document in rows
-    }
 
 
 def _count(answer: Answer) -> None:
@@ -209,7 +174,7 @@ def close_interrupted(**_options: Any) -> int:
     is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=now - NEVER_BEGUN_AFTER)
     unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
     closed = unfinished.filter(is_interrupted | is_never_begun).update(
-        status=Answer.Status.FAILED, lease=None, error=interrupted_message(), completed_at=now
+        status=Answer.Status.FAILED, lease=None, error=str(INTERRUPTED), completed_at=now
     )
     _save_stopped(Answer.objects.filter(is_interrupted, status=Answer.Status.STOPPED), now)
     StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
@@ -221,5 +186,5 @@ def _save_stopped(interrupted: QuerySet[Answer], now: datetime) -> None:
     for answer in interrupted:
         text = text_of(answer.events.filter(attempt=answer.attempts))
         interrupted.filter(pk=answer.pk, lease=answer.lease).update(
-            lease=None, text=text, notice=stopped_message(), completed_at=now
+            lease=None, text=text, notice=str(STOPPED), completed_at=now
         )

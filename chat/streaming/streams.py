@@ -25,7 +25,7 @@ from chat.answering.threads import in_database
 from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, Run
-from chat.streaming.saving import deleted_message, unsaved
+from chat.streaming.saving import DELETED, unsaved
 from retrieval.infrastructure import disk
 
 POLL_SECONDS = 0.25
@@ -85,7 +85,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
     If this is cancelled, the writing stops too.
     """
-    last = passing("failed", message=deleted_message())
+    last = passing("failed", message=str(DELETED))
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
@@ -152,7 +152,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
         try:
             answer, is_alive, events = await in_database(_stored_after)(answer_id, attempt, position)
         except Answer.DoesNotExist:
-            yield passing("failed", message=deleted_message())
+            yield passing("failed", message=str(DELETED))
             return
         if attempt and answer.attempts != attempt:
             yield passing("reset")

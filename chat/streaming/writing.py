@@ -35,7 +35,7 @@ from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
 from chat.streaming.asking import filters_of
 from chat.streaming.runs import RUNS, Run
-from chat.streaming.saving import broken_message, deleted_message, interrupted_message, stopped_message
+from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.infrastructure import deadline, jobs
@@ -98,7 +98,7 @@ def start(run: Run) -> None:
 
 async def _write(run: Run) -> None:
     """Publish the answer's events, then save its outcome and publish that."""
-    run.outcome = Failed(broken_message())
+    run.outcome = Failed(str(BROKEN))
     started = time.perf_counter()
     try:
         with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
@@ -112,7 +112,7 @@ async def _write(run: Run) -> None:
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
             return
         run.is_partial = True
-        run.outcome = _so_far(run, stopped_message())
+        run.outcome = _so_far(run, str(STOPPED))
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
             is_partial = bool(run.text)
@@ -126,7 +126,7 @@ async def _write(run: Run) -> None:
             )
         else:
             logger.exception("Answer %s broke off.", run.answer.pk)
-            run.outcome = Failed(broken_message())
+            run.outcome = Failed(str(BROKEN))
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
@@ -259,7 +259,7 @@ def _begin(answer: Answer) -> None:
 
 
 async def _end(run: Run) -> None:
-    last = run.next_event("failed", {"message": broken_message()})
+    last = run.next_event("failed", {"message": str(BROKEN)})
     owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
@@ -271,7 +271,7 @@ async def _end(run: Run) -> None:
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)
-            last.payload = {"message": deleted_message()}
+            last.payload = {"message": str(DELETED)}
             break
         except Exception as error:
             last.payload = saving.unsaved(error)
@@ -313,7 +313,7 @@ async def _hand_over(run: Run) -> None:
 def _close(run: Run) -> None:
     """Forget a run that was cancelled before its first step: nothing else would end it."""
     if not run.ending:
-        run.tell("failed", {"message": interrupted_message()})
+        run.tell("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 

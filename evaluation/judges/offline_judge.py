@@ -17,7 +17,7 @@ from chat.answering.citations import remove_markers
 from chat.answering.support import SupportReason, extract_assertion, groundedness
 from chat.answering.verification import verify
 from chat.answering.words import stems
-from chat.debugging.candidates import reason_label
+from chat.pages.rendering import reason_label
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
