@@ -20,11 +20,11 @@ from django.utils.translation import gettext as _
 from chat.answering import pipeline
 from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
-from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
-from chat.pages.cards import NearCard, approved_line, near_cards, passage_url, place
+from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
+from chat.pages.cards import Cited, NearCard, approved_line, build_cited, near_cards
 from chat.pages.rendering import answer_html
 from chat.streaming import payloads
-from chat.types import Completed, Failed
+from chat.types import AnswerDraft, Completed, Failed
 from retrieval.admin.base import PageAdmin
 from retrieval.documents.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected, RetrievalError
@@ -42,17 +42,34 @@ MOST_QUESTIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An answer, or its failure, as readers get it. ``cited`` are addresses and titles. ``passage`` is the id of the
-    first cited passage; None for a refusal, an approved and a saved answer, which need no passage.
-    """
+    """An answer, or its failure, as readers get it."""
 
-    text: SafeString
-    refused: bool
-    cited: list[tuple[str, str]]
-    near: tuple[NearCard, ...] = ()
-    approved: str = ""
-    notice: str = ""
-    passage: int | None = None
+    answer: Answer
+    citations: Sequence[Citation] = ()
+
+    @property
+    def text(self) -> SafeString:
+        return answer_html(self.answer.text, ()) if self.answer.text else escape(self.answer.error)
+
+    @property
+    def cited(self) -> list[Cited]:
+        """The citations, each place once."""
+        return list({cited.href: cited for cited in map(build_cited, self.citations)}.values())
+
+    @property
+    def near(self) -> tuple[NearCard, ...]:
+        return near_cards(self.answer.near)
+
+    @property
+    def approved(self) -> str:
+        approval = approval_of(self.answer.approved)
+        return approved_line(approval.by, approval.on) if approval else ""
+
+    @property
+    def passage(self) -> int | None:
+        """The id of the first cited passage; None for a refusal and an approved answer, which need no passage."""
+        is_found = self.citations and not self.answer.refused and not self.answer.approved_id
+        return self.citations[0].chunk_id if is_found else None
 
 
 class MendingAdmin(PageAdmin):
@@ -94,7 +111,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": saved_result(answer),
+            "before": Result(answer, answer.citations.all()),
             "again": ask_again(user, question, collection) if doing == "ask" else None,
             "offers": offers,
             "trouble": trouble,
@@ -185,53 +202,22 @@ def ask_again(user: Any, question: str, collection: str) -> Result:
     """The site's answer to the user now; nothing is saved."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            end = async_to_sync(_ask)(question, filters_for(user, collection))
+            return async_to_sync(_ask)(question, filters_for(user, collection))
     except RetrievalError as error:
-        return Result(escape(str(error)), refused=True, cited=[])
-    if isinstance(end, Failed):
-        return Result(escape(end.message), refused=True, cited=[])
-    approval = end.approval
-    cited = {}
-    for each in end.citations:
-        passage = each.passage
-        where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
-        address = passage_url(passage.document_id, each.start, each.end)
-        cited[address] = f"[{each.marker}] {passage.document_title} · {where}"
-    needs_question = not end.refused and not approval
-    return Result(
-        answer_html(end.text, ()),
-        end.refused,
-        list(cited.items()),
-        near_cards(payloads.near_place(near) for near in end.near),
-        approved_line(approval.by, approval.on) if approval else "",
-        end.notice,
-        next((each.passage.chunk_id for each in end.citations if needs_question), None),
-    )
+        return Result(Answer(error=str(error)))
 
 
-async def _ask(question: str, filters: Any) -> Completed | Failed:
-    end: Completed | Failed = Failed(_("The answer broke off."))
+async def _ask(question: str, filters: Any) -> Result:
+    draft: AnswerDraft | None = None
     async for event in pipeline.answer(question, filters):
-        if isinstance(event, Completed | Failed):
-            end = event
-    return end
-
-
-def saved_result(answer: Answer) -> Result:
-    """The answer as it was given."""
-    cited = {
-        passage_url(each.document_id, each.start, each.end): f"[{each.marker}] {each.document_title}"
-        for each in answer.citations.all()
-    }
-    approval = approval_of(answer.approved)
-    return Result(
-        answer_html(answer.text, ()) if answer.text else escape(answer.error),
-        answer.refused,
-        list(cited.items()),
-        near_cards(answer.near),
-        approved_line(approval.by, approval.on) if approval else "",
-        answer.notice,
-    )
+        match event:
+            case AnswerDraft():
+                draft = event
+            case Completed():
+                return Result(*payloads.unsaved_answer(question, draft, event))
+            case Failed():
+                return Result(Answer(error=event.message))
+    return Result(Answer(error=_("The answer broke off.")))
 
 
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:

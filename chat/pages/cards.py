@@ -85,6 +85,10 @@ def _text(like: Token, content: str) -> Iterator[Token]:
         yield Token("text", "", 0, content=content, level=like.level)
 
 
+# What a citation and its row call the same.
+_OF_CITATION = (
+    *("marker", "section", "page", "quote", "support", "marker_start", "verbatim", "marked_start", "marked_end"),
+)
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
 _SIGNS = (
@@ -233,19 +237,11 @@ def plain(text: str) -> str:
 def build_cited(citation: Citation) -> Cited:
     source = source_of(citation.answer, citation)
     return Cited(
-        marker=citation.marker,
         href=passage_url(citation.document_id, citation.start, citation.end),
         title=citation.document_title,
-        section=citation.section,
-        page=citation.page,
         page_unit=source["page_unit"],
         collection=source["collection"],
-        quote=citation.quote,
-        support=citation.support,
-        marker_start=citation.marker_start,
-        verbatim=citation.verbatim,
-        marked_start=citation.marked_start,
-        marked_end=citation.marked_end,
+        **{name: getattr(citation, name) for name in _OF_CITATION},
     )
 
 
@@ -262,14 +258,9 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 
 def _near_places(answer: Mapping[str, Any]) -> Iterator[str]:
-    for near in answer["near"]:
-        where = " · ".join(filter(None, [near["document"]["title"], _place(near)]))
-        quote = "\n".join(f"> {line}".rstrip() for line in near["quote"].splitlines())
-        yield f"{where}\n\n{quote}"
-
-
-def _place(near: Mapping[str, Any]) -> str:
-    return place(near.get("collection", ""), near["section"], near["page"], near.get("page_unit", "page"))
+    for near in near_cards(answer["near"]):
+        quote = "\n".join(f"> {line}".rstrip() for line in near.quote.splitlines())
+        yield f"{' · '.join(filter(None, [near.title, near.where]))}\n\n{quote}"
 
 
 def _approval(answer: Mapping[str, Any]) -> Iterator[str]:

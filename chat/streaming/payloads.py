@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.models import Answer, Citation
+from chat.models import Answer, Citation, Conversation
 from chat.types import read_trace
 from retrieval.dataclass_json import to_json
 from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
-    from chat.types import AnswerDraft, Approval, Completed, ContextSource, NearPlace, VerifiedCitation
+    from chat.types import AnswerDraft, Completed, ContextSource, NearPlace, VerifiedCitation
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
@@ -74,7 +74,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     """Write the answer into the row; returns the unsaved rows of its citations."""
     for name in ("text", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
-    answer.near = [near_place(place) for place in outcome.near]
+    answer.near = [_near(place) for place in outcome.near]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
     answer.usage = to_json(outcome.usage) or {}
@@ -85,16 +85,19 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     return [_citation(answer, cited) for cited in outcome.citations]
 
 
+def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
+    """An answer that is shown once and not saved, with its citations."""
+    answer = Answer(conversation=Conversation(), question=question)
+    if draft is not None:
+        fill_in_search(answer, draft)
+    return answer, fill_in_outcome(answer, draft, outcome)
+
+
 def source(found: ContextSource) -> dict[str, Any]:
     block = found.block
     return {
         "marker": found.marker,
-        "collection": block.best.collection_name,
-        "chunk_id": block.best.chunk_id,
-        "document": document(block.best),
-        "section": block.best.section,
-        "page": block.best.page,
-        "page_unit": block.best.page_unit,
+        **_place(block.best),
         "content": block.content,
         "start": block.start,
         "end": block.end,
@@ -110,27 +113,24 @@ def _is_instructed(content: str) -> bool:
     return bool(find_instructions(content))
 
 
-def document(passage: Passage) -> dict[str, Any]:
+def _place(passage: Passage) -> dict[str, Any]:
     return {
-        "id": passage.document_id,
-        "title": passage.document_title,
-        "url": passage.document_url,
-        "collection": passage.collection,
+        "collection": passage.collection_name,
+        "chunk_id": passage.chunk_id,
+        "document": {
+            "id": passage.document_id,
+            "title": passage.document_title,
+            "url": passage.document_url,
+            "collection": passage.collection,
+        },
+        "section": passage.section,
+        "page": passage.page,
+        "page_unit": passage.page_unit,
     }
 
 
-def near_place(place: NearPlace) -> dict[str, Any]:
-    return {
-        "collection": place.passage.collection_name,
-        "document": document(place.passage),
-        "section": place.passage.section,
-        "page": place.passage.page,
-        "page_unit": place.passage.page_unit,
-        "quote": place.quote,
-        "start": place.start,
-        "end": place.end,
-        "chunk_id": place.passage.chunk_id,
-    }
+def _near(place: NearPlace) -> dict[str, Any]:
+    return {**_place(place.passage), "quote": place.quote, "start": place.start, "end": place.end}
 
 
 def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
@@ -164,6 +164,7 @@ def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
     """A finished answer, whole."""
+    approval = approval_of(answer.approved)
     return {
         "answer_id": str(answer.pk),
         "conversation": str(answer.conversation_id),
@@ -182,7 +183,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "joined_question": answer.joined_question,
         "usage": answer.usage,
         **({"computed": answer.computed} if answer.computed else {}),
-        "approved": _approval(approval_of(answer.approved)),
+        "approved": None if approval is None else {"by": approval.by, "on": approval.on.isoformat()},
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
         "repeated_from": answer.repeats.completed_at.isoformat()
         if answer.repeats and answer.repeats.completed_at
@@ -202,11 +203,6 @@ def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
         "page_unit": source["page_unit"],
         **{name: getattr(cited, name) for name in _QUOTE},
     }
-
-
-def _approval(of: Approval | None) -> dict[str, str] | None:
-    """Who approved an answer, and when; None for any other answer."""
-    return None if of is None else {"by": of.by, "on": of.on.isoformat()}
 
 
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:

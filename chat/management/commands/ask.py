@@ -13,7 +13,6 @@ from django.core.management.base import CommandError
 from chat.answering import pipeline
 from chat.api.serializers import with_answer
 from chat.exceptions import InvalidQuestion
-from chat.models import Answer, Conversation
 from chat.streaming import payloads
 from chat.streaming.asking import checked
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
@@ -44,10 +43,7 @@ class Command(PreparedCommand):
         if not isinstance(end, Completed):
             raise CommandError(end.message if end else "The answer broke off.")
         if options["json"]:
-            answer = Answer(conversation=Conversation(), question=question)
-            if draft is not None:
-                payloads.fill_in_search(answer, draft)
-            written = payloads.completed(answer, payloads.fill_in_outcome(answer, draft, end))
+            written = payloads.completed(*payloads.unsaved_answer(question, draft, end))
             told = {name: value for name, value in with_answer(written).items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
         else:
