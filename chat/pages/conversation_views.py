@@ -24,13 +24,11 @@ from chat.pages.page_views import (
     TitleForm,
     answers_before_branch,
     for_visitors,
-    may_debug,
     own_conversation,
-    page,
     saved_answers,
     sidebar,
 )
-from chat.pages.turns import build_turn, build_withheld_turn, with_refused_feedback
+from chat.pages.turns import build_turn, build_withheld_turn
 
 # What the asker thinks of an answer.
 
@@ -48,20 +46,18 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     unfolded = form.cleaned_data["helpful"] is False and not settled
     if not request.htmx:  # type: ignore[attr-defined]
         address = reverse("chat:conversation", args=[answer.conversation_id])
-        return redirect(f"{address}{f'?unfold={answer.pk}' if unfolded else ''}#answer-{answer.pk}-feedback")
+        return redirect(f"{address}#answer-{answer.pk}-feedback")
     context = {"turn": build_turn(answer, unfolded=unfolded), "settled": settled}
     return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
 
 
 def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    """The form with the sent values and their errors: a fragment for htmx, a whole page for other browsers."""
+    """The form with the sent values and their errors, for htmx; the sentence alone for other browsers."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
-    reason = form.cleaned_data.get("reason", "")
-    turn = with_refused_feedback(
-        build_turn(answer, debug=may_debug(request)), error, reason=reason, comment=request.POST.get("comment", "")
-    )
     if not request.htmx:  # type: ignore[attr-defined]
-        return page(request, own_conversation(request, answer.conversation_id), status=422, refused_feedback=turn)
+        return HttpResponse(error, status=422, content_type="text/plain")
+    rejected = {"reason": form.cleaned_data.get("reason", ""), "comment": request.POST.get("comment", "")}
+    turn = replace(build_turn(answer, unfolded=True), feedback_error=error, **rejected)
     response = render(request, "chat/_feedback.html", {"turn": turn}, status=422)
     return trigger_client_event(response, "announce", {"sentence": error})
 
@@ -71,12 +67,10 @@ def _keep(answer: Answer, form: FeedbackForm) -> str:
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
-        said = _("Your judgement is taken back.")
-    else:
-        wanted = {name: given[name] for name in ("helpful", "reason", "comment")}
-        Feedback.objects.update_or_create(answer=answer, defaults=wanted)
-        said = _("Thank you, your judgement is saved.")
-    return said
+        return _("Your judgement is taken back.")
+    wanted = {name: given[name] for name in ("helpful", "reason", "comment")}
+    Feedback.objects.update_or_create(answer=answer, defaults=wanted)
+    return _("Thank you, your judgement is saved.")
 
 
 # Giving a conversation a link, and reading one that somebody shared.
@@ -178,18 +172,13 @@ def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> Http
 @require_http_methods(["GET", "POST"])
 @for_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """A form in the place of the entry; then the entry with its new title."""
+    """A form in the place of the entry; then the entry with its new title. For htmx alone."""
     conversation = own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
         conversation.save(update_fields=["title"])
-        if not request.htmx:  # type: ignore[attr-defined]
-            return redirect("chat:conversation", conversation_id)
         return trigger_client_event(_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
     status = 422 if form.is_bound else 200
-    if not request.htmx:  # type: ignore[attr-defined]
-        conversation.refresh_from_db(fields=["title"])
-        return page(request, conversation, status=status, renaming=form)
     return render(request, "chat/_conversation_rename.html", {"entry": conversation, "form": form}, status=status)
 
 

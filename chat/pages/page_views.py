@@ -32,7 +32,7 @@ from chat.conversations import rights
 from chat.conversations.listing import list_newest
 from chat.conversations.reach import find_readable, own_conversations
 from chat.models import Answer, Conversation, Feedback
-from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
+from chat.pages.turns import build_turn, build_withheld_turn
 from retrieval.admin.document_forms import upload_context
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.document import is_narrowed
@@ -273,25 +273,18 @@ def page(
     status: int = 200,
     error: str = "",
     question: str = "",
-    renaming: TitleForm | None = None,
-    refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
     models = choosable_models(request.user)
-    unfolded = request.GET.get("unfold", "")
     answers = list(saved_answers(conversation)) if conversation else []
     before = answers_before_branch(conversation) if conversation else []
     withheld = rights.withheld_from(request.user, [*before, *answers])
     turns = [
-        build_withheld_turn(answer)
-        if answer.pk in withheld
-        else build_turn(answer, debug=debug, unfolded=str(answer.pk) == unfolded, models=models)
+        build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, debug=debug, models=models)
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
-    if refused_feedback and refused_feedback.id not in withheld:
-        turns = [replace(refused_feedback, models=models) if turn.id == refused_feedback.id else turn for turn in turns]
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -303,7 +296,6 @@ def page(
         "suggestions": [] if conversation else suggestions(request.user),
         "error": error,
         "question": question,
-        "renaming": renaming,
         **sidebar(request, shown=request.path),
         **_scope(request, conversation),
         **({} if conversation else upload_context(request.user)),

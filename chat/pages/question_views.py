@@ -36,7 +36,7 @@ from chat.pages.page_views import (
     sidebar,
 )
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, notices
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
@@ -94,15 +94,15 @@ async def _events(
 def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
     """The turn as saved, or as failed if it could not be saved."""
     try:
-        answer = Answer.objects.get(pk=turn.id)
+        answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
+        if answer is None or not answer.is_finished:
+            answer = answer or turn.answer
+            answer.status, answer.error = Answer.Status.FAILED, payload.get("message", str(DELETED))
         if payload.get("withheld"):
             return build_withheld_turn(answer)
-        saved = replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
-    except Answer.DoesNotExist:
-        return failed_turn(turn, {"message": str(DELETED)})
+        return replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
     finally:
         connections.close_all()
-    return failed_turn(saved, payload) if saved.is_open else saved
 
 
 class _StreamedTurn:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,7 +16,6 @@ from chat.answering.filtered_stream import find_addresses
 from chat.models import Answer, Feedback
 from chat.pages.cards import Cited, NearCard, SourceCard, approved_line, build_cited, near_cards, plain, source_cards
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
-from chat.types import Choice
 from retrieval.models import Collection as DocumentCollection
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
@@ -29,63 +26,51 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer.
 
-    ``completed_question`` is the question as it was searched, empty if it was searched as asked; ``is_joined`` is true
-    if it was also searched together with the question before it. ``checked`` counts the sentences that were checked
-    against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the answer was first given; None if
-    it was made for this question. ``approved`` says who approved it; mostly empty. ``unfolded`` opens the form that
-    asks for the reason; with a ``feedback_error``, ``reason`` and ``comment`` are the rejected values. ``was_searched``
-    is false for a question that was refused without a search. ``addresses`` occur in a source that the answer cites, so
-    it may link them. ``near`` are places close to a question without an answer, ``choices`` questions to ask instead,
-    ``follow_ups`` questions to ask next. ``writer`` wrote the answer, ``models`` are the language models that can
-    answer it anew; empty without a choice. ``is_narrow`` is true for a refusal after a search in only some of the
-    documents.
+    ``id`` names its elements; it is the answer's, except on a shared page. The ``answer`` of a withheld turn holds the
+    question alone. ``approved`` says who approved it; mostly empty. ``doubts`` are the sentences that the sources do
+    not support. ``near`` are places close to a question without an answer, ``follow_ups`` questions to ask next.
+    ``is_narrow`` is true for a refusal after a search in only some of the documents. ``models`` are the language models
+    that can answer it anew; empty without a choice. ``unfolded`` opens the form that asks for the reason of a bad
+    verdict; with a ``feedback_error``, ``reason`` and ``comment`` are the rejected values.
     """
 
     id: uuid.UUID
-    conversation: uuid.UUID
-    question: str
-    status: str
-    text: str = ""
-    refused: bool = False
-    near: tuple[NearCard, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    follow_ups: tuple[str, ...] = ()
-    is_narrow: bool = False
-    error: str = ""
-    notices: tuple[str, ...] = ()
+    answer: Answer
     citations: tuple[Cited, ...] = ()
     sources: tuple[SourceCard, ...] = ()
-    completed_question: str = ""
-    is_joined: bool = False
-    confidence: float | None = None
+    near: tuple[NearCard, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    checked: int = 0
-    repeated_from: datetime | None = None
+    follow_ups: tuple[str, ...] = ()
     approved: str = ""
+    is_narrow: bool = False
     helpful: bool | None = None
     reason: str = ""
     comment: str = ""
     feedback_error: str = ""
-    waited_seconds: int = 0
     debug: bool = False
     unfolded: bool = False
     is_withheld: bool = False
-    was_searched: bool = True
-    addresses: tuple[str, ...] = ()
-    writer: str = ""
     models: Sequence[str] = ()
 
     @property
     def is_open(self) -> bool:
-        return self.status in (Answer.Status.PENDING, Answer.Status.GENERATING)
+        return not self.answer.is_finished
 
     @property
     def is_failed(self) -> bool:
-        return self.status == Answer.Status.FAILED
+        return self.answer.status == Answer.Status.FAILED
 
     @property
     def is_stopped(self) -> bool:
-        return self.status == Answer.Status.STOPPED
+        return self.answer.status == Answer.Status.STOPPED
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return notices(self.answer.degraded, self.answer.notice)
+
+    @property
+    def waited_seconds(self) -> int:
+        return int((timezone.now() - self.answer.created_at).total_seconds())
 
     @property
     def links(self) -> tuple[Cited, ...]:
@@ -102,6 +87,14 @@ class ShownTurn:
         )
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses that the answer may link: those in the sources that it cites, and those of their documents."""
+        named = {marker.number for marker in find_markers(self.answer.text)}
+        cited = [source for source in self.answer.sources if source["marker"] in named]
+        addresses = [address for source in cited for address in find_addresses(source["content"])]
+        return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
+
+    @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
         return tuple(source for source in self.sources if source.quotes)
 
@@ -112,21 +105,23 @@ class ShownTurn:
     @property
     def is_loosely_supported(self) -> bool:
         """Whether the sources may not answer the question although an answer was found in them."""
-        return not self.refused and self.confidence is not None and self.confidence < LOW_CONFIDENCE
+        confidence = self.answer.confidence
+        return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 
     @property
     def doubt_summary(self) -> str:
         """The sentence about unsupported parts of the answer; empty if there are none."""
         if not self.doubts:
             return ""
-        if self.checked == 1:
+        checked = count_checked(self.answer.statements)
+        if checked == 1:
             return _("This answer is not supported by the sources.")
         summary = ngettext(
             "%(doubted)d of %(checked)d sentences is not supported by the sources.",
             "%(doubted)d of %(checked)d sentences are not supported by the sources.",
             len(self.doubts),
         )
-        return summary % {"doubted": len(self.doubts), "checked": self.checked}
+        return summary % {"doubted": len(self.doubts), "checked": checked}
 
     @property
     def feedback_reason(self) -> str:
@@ -139,50 +134,34 @@ class ShownTurn:
         sources = (
             f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
         )
-        return "\n".join([add_doubt_remarks(self.text, self.doubts).strip(), "", *sources]).rstrip()
+        return "\n".join([add_doubt_remarks(self.answer.text, self.doubts).strip(), "", *sources]).rstrip()
 
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
+        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.answer.text))]))
 
 
 def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """The turn as saved. Reads the citations, the feedback and the answer that this one repeats."""
+    """The turn as saved. Reads what a template shows of the answer: a template that is rendered later reads nothing."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     approval = approval_of(answer.approved)
     return ShownTurn(
         id=answer.pk,
-        conversation=answer.conversation_id,
-        question=answer.question,
-        status=answer.status,
-        text=answer.text,
-        refused=answer.refused,
-        near=near_cards(answer.near) if answer.refused else (),
-        choices=tuple(Choice(**offered) for offered in answer.choices),
-        is_narrow=answer.refused and not approval and _is_narrow(answer),
-        error=answer.error,
-        notices=notices(answer.degraded, answer.notice),
+        answer=answer,
         citations=citations,
         sources=source_cards(answer.sources, citations),
-        completed_question=answer.completed_question,
-        is_joined=bool(answer.joined_question),
-        confidence=answer.confidence,
+        near=near_cards(answer.near) if answer.refused else (),
         doubts=doubts(answer.statements),
-        checked=count_checked(answer.statements),
         approved=approved_line(approval.by, approval.on) if approval else "",
-        repeated_from=answer.repeats.completed_at if answer.repeats else None,
+        is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
         comment=feedback.comment if feedback else "",
-        waited_seconds=int((timezone.now() - answer.created_at).total_seconds()),
         debug=debug,
         unfolded=unfolded,
-        writer=answer.generator,
         models=models,
-        was_searched=bool(answer.search_method),
-        addresses=_addresses(answer.sources, {marker.number for marker in find_markers(answer.text)}),
     )
 
 
@@ -193,27 +172,16 @@ def _is_narrow(answer: Answer) -> bool:
     return answer.document_id is not None or others.exists()
 
 
-def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
-    """The addresses in the sources of these markers, and those of their documents."""
-    cited = [source for source in sources if source["marker"] in named]
-    addresses = [address for source in cited for address in find_addresses(source["content"])]
-    return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
-
-
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
     """The question alone, or ``question`` instead of it: the answer quotes documents that the reader may not read."""
-    return ShownTurn(answer.pk, answer.conversation_id, question or answer.question, answer.status, is_withheld=True)
-
-
-def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:
-    """The turn with the reader's rejected feedback, to be corrected, instead of the saved one; ``reason`` is empty or
-    valid.
-    """
-    return replace(turn, reason=reason, comment=comment, feedback_error=error, unfolded=True)
-
-
-def failed_turn(turn: ShownTurn, payload: Mapping[str, Any]) -> ShownTurn:
-    return replace(turn, status=Answer.Status.FAILED.value, error=payload["message"])
+    bare = Answer(
+        pk=answer.pk,
+        conversation_id=answer.conversation_id,
+        question=question or answer.question,
+        status=answer.status,
+        created_at=answer.created_at,
+    )
+    return ShownTurn(answer.pk, bare, is_withheld=True)
 
 
 def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:

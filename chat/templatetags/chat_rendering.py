@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.filter
 def answer_body(turn: ShownTurn) -> SafeString:
-    return answer_html(turn.text, turn.links, turn.doubts, turn.addresses)
+    return answer_html(turn.answer.text, turn.links, turn.doubts, turn.addresses)
 
 
 @register.filter
