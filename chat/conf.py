@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -18,9 +18,6 @@ from retrieval.exceptions import ImproperModel
 from retrieval.infrastructure.chat_model import ChatEndpoint
 from retrieval.infrastructure.encryption import SecretUnreadable
 from retrieval.models.collection import groups_of, is_active, is_superuser
-
-if TYPE_CHECKING:
-    from chat.protocols import AnswerGenerator
 
 
 def language_models(user: Any = None) -> dict[str, LanguageModel]:
@@ -63,7 +60,7 @@ def writer_name() -> str:
     return writer_for(None)
 
 
-def generator(name: str = "") -> AnswerGenerator | None:
+def generator(name: str = "") -> OpenAICompatibleGenerator | None:
     """The language model of this name, or the site's default if it is empty; None if the documents are quoted.
 
     Raises: GenerationFailed if the model was removed or its key cannot be read; ImproperlyConfigured.

@@ -161,9 +161,10 @@ class _Opening:
 
 
 class OpenAICompatibleGenerator:
-    """An AnswerGenerator. ``name`` is the model's name in answers; if empty, the server's name for it. With
-    ``may_refuse``, the model is told how to say that the sources do not answer. Raises: ImproperModel if no request can
-    be made to the endpoint.
+    """A language model that writes answers from numbered sources.
+
+    ``name`` is the model's name in answers; if empty, the server's name for it. With ``may_refuse``, the model is told
+    how to say that the sources do not answer. Raises: ImproperModel if no request can be made to the endpoint.
     """
 
     def __init__(
@@ -184,7 +185,11 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[str, None]:
-        """The model's text, filtered by OutputStream. Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
+        """Pieces of the answer to the draft's question, filtered by OutputStream; keeps the draft up to date.
+
+        ``history`` are the conversation's earlier turns, oldest first, ``tables`` those that the model may query.
+        Closing the iterator stops the work. Raises: NoAnswer, GenerationFailed, AnswerWithheld.
+        """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.refused:
             tables = None

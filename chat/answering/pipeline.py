@@ -19,13 +19,13 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
 from chat.answering.model_trial import uses_functions
+from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import instructions_for
-from chat.protocols import AnswerGenerator
 from chat.types import (
     AnswerDraft,
     AnswerEvent,
@@ -307,7 +307,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
-) -> AnswerGenerator | None:
+) -> OpenAICompatibleGenerator | None:
     """The generator that writes, recorded in the draft with its prompt; None if the documents are quoted."""
     generator = None
     # What was computed over a table is right as it stands: no model retells it.
@@ -330,7 +330,7 @@ def _choose_generator(
     return generator
 
 
-def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: AnswerGenerator | None) -> bool:
+def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
     """Whether an answer is written. A model that may refuse is asked unless there is nothing to answer from."""
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
@@ -340,7 +340,7 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: AnswerGene
 
 
 async def _ask_model(
-    generator: AnswerGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
+    generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
     """The model's text in pieces, and the complete answer with its sentences checked. Raises: NoAnswer,
     GenerationFailed.

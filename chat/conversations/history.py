@@ -56,8 +56,7 @@ def collections_behind(answer: Answer) -> list[int]:
     A question that was rewritten from earlier answers, or sent to a model with them, may repeat their content. A
     suggested question may contain words of any document searched.
     """
-    quoted = rights.documents_of(answer.quoted_places)
-    behind = set(rights.collections_in(rights.places_of(quoted), quoted))
+    behind = set(rights.collections_of(rights.documents_of(answer.quoted_places)))
     if answer.choices:
         behind |= _searched_collections(answer)
     if may_retell(answer):

@@ -6,7 +6,7 @@ An answer is read with the rights at the time of reading, not at the time of ask
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +79,6 @@ class Rights:
     def allow_collections(self, collections: Iterable[int]) -> bool:
         return self.reads_deleted or self.collections.issuperset(collections)
 
-    def see(self, places: Mapping[int, int]) -> bool:
-        """Whether all of these documents may be read; each is given with its present collection."""
-        return self.collections.issuperset(places.values()) and not (self.readers and self.hide(places))
-
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
         """Those of the existing documents that may not be read, because access was narrowed or they were moved."""
         wanted = set(documents)
@@ -102,15 +98,11 @@ def rights_of(user: Any) -> Rights:
     return Rights(readable, readers_in(readable, user), reads_all, reads_deleted)
 
 
-def places_of(documents: Iterable[int]) -> dict[int, int]:
-    """The present collection of each of the documents; deleted ones are missing."""
+def collections_of(documents: Iterable[int]) -> frozenset[int]:
+    """The present collections of the documents; UNKNOWN_COLLECTION stands for that of a deleted one."""
     wanted = set(documents)
-    # In no order: the database sorts for nobody.
-    return dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
-
-
-def collections_in(places: Mapping[int, int], documents: Iterable[int]) -> frozenset[int]:
-    return frozenset(places.get(document, UNKNOWN_COLLECTION) for document in documents)
+    found = dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
+    return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
 def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:

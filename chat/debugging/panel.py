@@ -57,12 +57,9 @@ def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
     )
 
 
-# When each stage of an answer began and how long it took. Pure Python.
-#
-# Durations are what is measured; where a stage begins follows from the order of the work: the stages of a search come
-# one after the other, and the two retrievers begin together.
+# When each stage of an answer began and how long it took. Durations are measured; the beginnings follow from the order
+# of the work: the stages of a search come one after the other, and `legs` is the time of both retrievers.
 
-# The order of the work. Beside the stages themselves, `retrievers` waits for the two that run at once.
 _SEARCH = ("reformulate", "classify", "legs", "scores", "fuse", "rerank", "load")
 _AT_ONCE = ("vector", "lexical")
 
@@ -110,24 +107,25 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
     ``timings_ms`` are moments since its beginning: `searched`, `first_token`, `written` and `total`. Of what passed
     before `searched`, ``search_ms`` was the search.
     """
-    total, searched = timings_ms.get("total", 0.0), timings_ms.get("searched")
+    total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:
         return ()
-    if searched is None:
-        return (Bar("answer", 0.0, total, total),)
+    last = "check" if "written" in timings_ms else "answer" if searched is None else "decide"
     # Each stage with the moment at which it ends.
-    ends = {"search": searched}
-    if search_ms is not None and search_ms <= searched:
-        ends = {"search": search_ms, "context": searched}
-    if "first_token" in timings_ms:
-        ends |= {"wait": timings_ms["first_token"], "write": timings_ms["written"], "check": total}
-    elif total > searched:
-        ends["decide"] = total
-    starts = [0.0, *ends.values()]
-    return tuple(
-        Bar(stage, start, max(0.0, end - start), total)
-        for start, (stage, end) in zip(starts, ends.items(), strict=False)
-    )
+    ends = {
+        "search": searched if searched is None or search_ms is None else min(search_ms, searched),
+        "context": searched,
+        "wait": timings_ms.get("first_token"),
+        "write": timings_ms.get("written"),
+        last: total,
+    }
+    bars: list[Bar] = []
+    at = 0.0
+    for stage, end in ends.items():
+        if end is not None and end > at:
+            bars.append(Bar(stage, at, end - at, total))
+            at = end
+    return tuple(bars)
 
 
 # All that the debug panel shows of one answer.

@@ -17,27 +17,24 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# What an answer is taken to last before the first one has been measured, and how much each later one counts.
-FIRST_GUESS_SECONDS, NEWEST_SHARE = 2.0, 0.2
-LONGEST_RETRY_SECONDS = 60
+RETRY_SECONDS = 10
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place in the queue: reserved until ``until``, or waiting, or, with ``begun_at``, being written. ``wake`` is
-    called, from any thread, when others have left.
+    """A place in the queue: reserved until ``until``, or waiting, or being written. ``wake`` is called, from any
+    thread, when others have left.
     """
 
     caller: str
     until: float = math.inf
-    wake: Callable[[], None] | None = None
-    begun_at: float | None = None
+    wake: Callable[[], None] = lambda: None
+    is_begun: bool = False
 
 
 class Admission:
@@ -49,7 +46,6 @@ class Admission:
         self._lock = threading.Lock()
         self._reserved: dict[UUID, _Place] = {}
         self._joined: dict[UUID, _Place] = {}
-        self._mean_seconds = FIRST_GUESS_SECONDS
 
     @property
     def at_once(self) -> int:
@@ -72,17 +68,12 @@ class Admission:
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
-                seconds = self._seconds_for((ahead - self.at_once + 1) / self.at_once)
-                message = ngettext(
-                    "Too many questions are being answered. Please try again in %(seconds)d second.",
-                    "Too many questions are being answered. Please try again in %(seconds)d seconds.",
-                    seconds,
-                )
-                raise SiteBusy(message % {"seconds": seconds}, seconds)
+                message = _("Too many questions are being answered. Please try again in %(seconds)d seconds.")
+                raise SiteBusy(message % {"seconds": RETRY_SECONDS}, RETRY_SECONDS)
             if caller and places[caller] >= most_of_caller:
                 REFUSED_QUESTIONS.inc()
                 sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-                raise BudgetSpent(sentence, self._seconds_for(1))
+                raise BudgetSpent(sentence, RETRY_SECONDS)
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
@@ -104,12 +95,12 @@ class Admission:
         whose share is used up come after the others.
         """
         with self._lock:
-            writing = [each for each in self._joined.values() if each.begun_at is not None]
+            writing = [each for each in self._joined.values() if each.is_begun]
             taken = Counter(each.caller for each in writing)
             may_begin: list[UUID] = []
             held_back: list[UUID] = []
             for key, each in self._joined.items():
-                if each.begun_at is None:
+                if not each.is_begun:
                     taken[each.caller] += 1
                     is_within = not each.caller or taken[each.caller] <= share_of(self.at_once)
                     (may_begin if is_within else held_back).append(key)
@@ -118,22 +109,20 @@ class Admission:
 
     def begin(self, answer_id: UUID) -> None:
         with self._lock:
-            self._joined[answer_id].begun_at = self._clock()
+            self._joined[answer_id].is_begun = True
             self._count()
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
         """Remove the answer, because it is complete or no longer wanted."""
         with self._lock:
-            begun_at = self._joined.pop(answer_id).begun_at
-            if begun_at is not None:
-                self._mean_seconds += NEWEST_SHARE * (self._clock() - begun_at - self._mean_seconds)
+            del self._joined[answer_id]
             self._count()
         self._wake_others()
 
     def counts(self) -> tuple[int, int]:
         """How many answers are being written, and how many wait."""
-        writing = sum(each.begun_at is not None for each in self._joined.values())
+        writing = sum(each.is_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
     def _count(self) -> None:
@@ -143,11 +132,8 @@ class Admission:
 
     def _wake_others(self) -> None:
         for each in list(self._joined.values()):
-            if each.begun_at is None and each.wake is not None:
+            if not each.is_begun:
                 each.wake()
-
-    def _seconds_for(self, answers: float) -> int:
-        return max(1, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
 
 ADMISSION = Admission()

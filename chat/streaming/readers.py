@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from importlib import import_module
 from typing import Any
 
@@ -93,8 +93,9 @@ async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None
 def may_still_read(answer: Answer, user: Any) -> bool:
     """Whether ``user``, who has waited for the answer, may read it now that it is complete."""
     held = _rights_of(user.pk, limits_of(user), fresh=True)
-    places = rights.places_of(rights.documents_behind(answer))
-    return held is not None and held.allow_collections(answer.source_collections) and held.see(places)
+    if held is None or not held.allow_collections(answer.source_collections):
+        return False
+    return not held.hide(rights.documents_behind(answer))
 
 
 class _Reader:
@@ -138,22 +139,18 @@ class _Reader:
         """Whether the reader may read these sources and those of all earlier events."""
         quoted = rights.documents_of(sources)
         self._documents |= quoted
-        places = rights.places_of(self._documents)
-        self._behind |= rights.collections_in(places, quoted)
+        self._behind |= rights.collections_of(quoted)
         self.knows_sources = True
-        return self._allows(places, fresh=fresh)
+        return self.may_go_on(fresh=fresh)
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
-        return self._allows(rights.places_of(self._documents), fresh=fresh)
-
-    def _allows(self, places: Mapping[int, int], *, fresh: bool) -> bool:
         held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
-            allowed = held.allow_collections(self._behind) and held.see(places)
+            allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
         # A right given a moment ago is not among those that were looked up before.
-        return allowed or (not fresh and self._allows(places, fresh=True))
+        return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
 def _load_searched(answer: Answer) -> dict[str, Any] | None:
