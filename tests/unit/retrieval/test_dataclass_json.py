@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.types import AnswerTrace, KnownPassage, PromptTrace, read_trace
+from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.dataclass_json import to_json
 from retrieval.search.trace import RerankTrace, RetrieverTrace
 from retrieval.types import (
@@ -41,7 +41,7 @@ def of_type(kind: Any) -> st.SearchStrategy[Any]:
 # Hypothesis would leave every field that has a default as it is.
 for kind in (
     *(RetrieverScore, BoostScore, RerankScore, Candidate, RetrieverTrace, RerankTrace, Reformulation),
-    *(KnownPassage, PromptTrace, AnswerTrace),
+    *(PromptTrace, AnswerTrace),
 ):
     st.register_type_strategy(
         kind, st.builds(kind, **{name: of_type(each) for name, each in get_type_hints(kind).items()})
@@ -68,7 +68,7 @@ def test_readers_who_are_not_staff_see_no_error(trace: AnswerTrace) -> None:
 @given(st.from_type(AnswerTrace))
 def test_a_trace_of_another_release_is_read(trace: AnswerTrace) -> None:
     stored = to_json(trace)
-    for name in ("assembly", "prompt", "passages"):
+    for name in ("assembly", "prompt"):
         del stored[name]
     read = read_trace({**stored, "unknown": 1})
     assert read is not None
