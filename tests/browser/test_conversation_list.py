@@ -13,31 +13,15 @@ SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
 
 
-def open_list(page: Page) -> Locator:
-    """The entries; on narrow screens the list is a drawer."""
-    opener = page.locator("#open-sidebar")
-    if opener.is_visible() and not page.locator("#close-sidebar").is_visible():
-        opener.click()
-        expect(page.locator("#sidebar")).to_be_in_viewport()
-    return page.locator(".conversations li")
-
-
 def entry(page: Page, words: str) -> Locator:
     return page.locator(".conversations li", has_text=words)
 
 
-def two_conversations(site: Site, page: Page) -> Page:
-    """The page of the second of two, about variables; the first was about a seal kit."""
-    for question in (SEAL_KIT, ADD_VAR):
+def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site: Site, page: Page) -> None:
+    for question in ("What does setVar return?", SEAL_KIT, ADD_VAR):
         page.goto(site.url)
         ask(page, question)
-    return page
-
-
-def test_a_conversation_is_renamed_in_its_place(site: Site, page: Page) -> None:
-    two_conversations(site, page)
-    open_list(page)
-    shown, other = entry(page, "addVar"), entry(page, "seal kit")
+    entries, shown, other = page.locator(".conversations li"), entry(page, "addVar"), entry(page, "seal kit")
     shown.hover()
     shown.get_by_role("link", name="Rename").click()
     title = page.get_by_role("textbox", name="Title")
@@ -65,45 +49,40 @@ def test_a_conversation_is_renamed_in_its_place(site: Site, page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     expect(entry(page, "Seals").locator("a").first).to_be_visible()
     expect(page).to_have_title("Variables <b> · Ragsite")
-    page.reload()
-    expect(open_list(page).locator(".entry-title")).to_have_text(["Variables <b>", "Seals"])
 
-
-def test_the_entry_that_takes_the_place_of_a_deleted_one_has_the_focus(site: Site, page: Page) -> None:
-    two_conversations(site, page)
-    page.goto(site.url)
-    ask(page, "What does setVar return?")
-    open_list(page)
+    # The entry that takes the place of a deleted one has the focus.
     confirm(page, accept=True)
-    entry(page, "addVar").get_by_role("button", name="Delete").press("Enter")
+    entry(page, "Seals").get_by_role("button", name="Delete").press("Enter")
     expect(page.locator("#live")).to_have_text("The conversation is deleted.")
-    expect(entry(page, "seal kit").locator(".entry-title")).to_be_focused()
-
-    confirm(page, accept=True)
-    entry(page, "seal kit").get_by_role("button", name="Delete").press("Enter")
-    expect(page.locator(".conversations li")).to_have_count(1)
     expect(entry(page, "setVar").locator(".entry-title")).to_be_focused()
+    confirm(page, accept=True)
+    entry(page, "setVar").get_by_role("button", name="Delete").press("Enter")
+    expect(entries).to_have_count(1)
+    expect(renamed.locator(".entry-title")).to_be_focused()
+    expect(page.locator(".turn")).to_have_count(1)
 
 
 def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callable[..., Page]) -> None:
-    page = two_conversations(site, visitor(**PHONE))
-    entries = open_list(page)
+    page = visitor(**PHONE)
+    for question in (SEAL_KIT, ADD_VAR):
+        page.goto(site.url)
+        ask(page, question)
+    page.locator("#open-sidebar").click()
+    entries, search = page.locator(".conversations li"), page.get_by_role("searchbox", name="Search conversations")
     # The part's number stands in the answer alone.
-    page.get_by_role("searchbox", name="Search conversations").fill("SK-9920")
+    search.fill("SK-9920")
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text(SEAL_KIT)
     expect(page.locator("#live")).to_have_text("1 conversation")
-    # What is deleted from a searched list leaves it searched.
-    page.get_by_role("searchbox").fill("no such words")
+    search.fill("no such words")
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “no such words”.")
-    page.get_by_role("searchbox").fill("seal")
+    # What is deleted from a searched list leaves it searched.
+    search.fill("seal")
     expect(entries).to_have_count(1)
     confirm(page, accept=True)
     entries.hover()
     entries.get_by_role("button", name="Delete").click()
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “seal”.")
-    expect(page.get_by_role("searchbox")).to_be_focused()
-    page.get_by_role("searchbox").press("Escape")
-    expect(entries).to_have_count(1)
-    expect(entries).to_contain_text(ADD_VAR)
-    expect(page.locator(".turn")).to_have_count(1)
+    expect(search).to_be_focused()
+    search.press("Escape")
+    expect(entries).to_contain_text([ADD_VAR])

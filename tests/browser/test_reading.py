@@ -81,8 +81,7 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Si
     assert not is_too_wide(page)
 
 
-def test_an_edited_question_begins_a_branch(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_an_edited_question_begins_a_branch(site: Site, page: Page) -> None:
     page.goto(site.url)
     ask(page, "How long is the warranty?")
     turn = ask(page, "Price of MX-9902-W")
@@ -168,3 +167,19 @@ def test_the_library_and_help_can_be_read_by_anybody(site: Site, page: Page) -> 
         found += in_all_looks(page)
         assert not is_too_wide(page)
     assert found == []
+
+
+def test_staff_choose_which_candidates_they_see(site: Site, page: Page) -> None:
+    site.sign_in(page)
+    turn = ask(page, "Which seal kit fits the MX-9920-W?")
+    panel = turn.locator(".debug")
+    panel.locator("> summary").click()
+    expect(panel.locator(".facts").first).to_be_visible()
+    rows = panel.locator(".candidates tbody tr")
+    expect(rows.locator("visible=true")).to_have_count(rows.and_(page.locator(".kept")).count())
+    panel.locator(".show-dropped").check()
+    expect(rows.and_(page.locator(".kept")).locator("visible=true")).to_have_count(0)
+    expect(rows.locator("visible=true").first).to_contain_text("Dropped:")
+    panel.locator(".show-all").check()
+    expect(rows.locator("visible=true")).to_have_count(rows.count())
+    expect(panel.locator(".candidates mark").first).to_be_visible()

@@ -83,11 +83,3 @@ def test_what_cannot_be_is_refused(mine: Client, answer: Answer, posted: dict[st
     # The first line end behind the tag is none of the text's.
     assert f">\n{posted.get('comment', '')}</textarea>" in response.content.decode() or "comment" not in posted
     assert saved() == []
-
-
-def test_only_the_asker_judges(answer: Answer) -> None:
-    staff = Client()
-    staff.force_login(User.objects.create_user("staff", is_staff=True))
-    for other in (staff, Client()):
-        assert other.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404
-    assert saved() == []
