@@ -23,7 +23,7 @@ from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
-from chat.pages.cards import near_cards, passage_url
+from chat.pages.cards import passage_url
 from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_model import ChatEndpoint
@@ -130,7 +130,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ordering = ["-created_at"]
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
-        (None, {"fields": ["question", "state", "answer_text", "near_places", "offered", "error", "notice"]}),
+        (None, {"fields": ["question", "state", "answer_text", "error", "notice"]}),
         (_("Correct it"), {"fields": ["trace_link", "documents"]}),
         (
             _("Origin"),
@@ -164,17 +164,6 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     @admin.display(description=_("answer"))
     def answer_text(self, answer: Answer) -> SafeString:
         return format_html('<div class="ragsite-text">{}</div>', answer.text)
-
-    @admin.display(description=_("close passages"))
-    def near_places(self, answer: Answer) -> SafeString | str:
-        rows = ((near.href, near.title, near.where, near.quote) for near in near_cards(answer.near))
-        html = '<p><a href="{}">{}</a> {}</p><div class="ragsite-text">{}</div>'
-        return format_html_join("", html, rows) or "-"
-
-    @admin.display(description=_("questions offered"))
-    def offered(self, answer: Answer) -> SafeString | str:
-        rows = ((choice["label"], choice["question"]) for choice in answer.choices)
-        return format_html_join(mark_safe("<br>"), "{}: {}", rows) or "-"
 
     @admin.display(description=_("trace"))
     def trace_link(self, answer: Answer) -> SafeString:

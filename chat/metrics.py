@@ -20,7 +20,6 @@ MODEL_TOKENS = Counter("ragsite_model_tokens", "Tokens that answers took, some r
 INSTRUCTIONS = Counter(
     "ragsite_instructions", "Questions that read like instructions to the site and were not answered.", ["rule"]
 )
-INSTRUCTED_SOURCES = Counter("ragsite_instructed_sources", "Sources of answers that hold instructions to a model.")
 ANSWERS_IN_WRITING = Gauge(
     "ragsite_answers_in_writing", "Answers that the web processes are writing.", multiprocess_mode="livesum"
 )
@@ -34,4 +33,3 @@ REFUSED_QUESTIONS = Counter("ragsite_refused_questions", "Questions that were no
 OUT_OF_TIME = Counter(
     "ragsite_answers_out_of_time", "Answers that took too long: waiting, searching, or writing.", ["stage"]
 )
-ABANDONED = Counter("ragsite_abandoned_answers", "Answers that were stopped because nobody read them any more.")

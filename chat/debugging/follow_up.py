@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import prefetch_related_objects
 from django.urls import reverse
 
-from chat.models import Answer, Citation
+from chat.models import Answer
 from retrieval.models import Document
 
 MOST_CANDIDATES = 3
@@ -28,23 +29,21 @@ class DocumentBehind:
 
 
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
-    """For each answer the documents it cites, in the order of its markers, then up to three others among its sources.
+    """For each answer the documents it cites, in their order, then up to three others among its sources.
 
     Deleted documents are left out. Needs two queries for any number of answers.
     """
     listed = list(answers)
+    prefetch_related_objects(listed, "citations")
     # By answer and document: whether it is cited.
-    behind: dict[UUID, dict[int, bool]] = {answer.pk: {} for answer in listed}
-    cited = Citation.objects.filter(answer__in=list(behind), document__isnull=False).order_by("marker", "pk")
-    for answer_id, document_id in cited.values_list("answer_id", "document_id"):
-        behind[answer_id][document_id] = True
+    behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
+        cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)
         found = dict.fromkeys(source["document"]["id"] for source in answer.sources)
-        others = [pk for pk in found if pk not in behind[answer.pk]]
-        behind[answer.pk] |= dict.fromkeys(others[:MOST_CANDIDATES], False)
-    wanted = {pk for documents in behind.values() for pk in documents}
-    titles = {document.pk: str(document) for document in Document.objects.filter(pk__in=wanted).only("title", "source")}
+        others = [pk for pk in found if pk not in cited][:MOST_CANDIDATES]
+        behind[answer.pk] = cited | dict.fromkeys(others, False)
+    titles = Document.objects.only("title", "source").in_bulk({pk for found in behind.values() for pk in found})
     return {
-        answer_id: [DocumentBehind(pk, titles[pk], is_cited) for pk, is_cited in documents.items() if pk in titles]
-        for answer_id, documents in behind.items()
+        answer_id: [DocumentBehind(pk, str(titles[pk]), is_cited) for pk, is_cited in found.items() if pk in titles]
+        for answer_id, found in behind.items()
     }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from itertools import chain, zip_longest
 from typing import Any
@@ -157,32 +156,24 @@ _KEPT_SECONDS = 300
 _DOCUMENTS_PER_COLLECTION = 8
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
-_ASKS_WHAT_AN_ACTIVITY_IS = re.compile(r"What (?:is|are) (?:the )?[A-Z]\w+ing\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    question: str
-    collection_slug: str
-    collection_name: str
-
-
-def suggestions(user: object) -> list[Suggestion]:
-    """At most MOST_SUGGESTIONS questions, taken in turn from the collections in service that the user may read; cached
-    for a few minutes.
+def suggestions(user: object) -> list[tuple[str, Collection]]:
+    """At most MOST_SUGGESTIONS questions with their collections, taken in turn from those in service that the user may
+    read; cached for a few minutes.
     """
     collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:MOST_SUGGESTIONS])
-    in_turn = chain.from_iterable(zip_longest(*map(_cached_suggestions, collections)))
-    return [suggestion for suggestion in in_turn if suggestion is not None][:MOST_SUGGESTIONS]
+    found = [[(question, collection) for question in _cached_suggestions(collection)] for collection in collections]
+    return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
 
 
-def _cached_suggestions(collection: Collection) -> list[Suggestion]:
+def _cached_suggestions(collection: Collection) -> list[str]:
     # Another key as soon as a document is narrowed.
     key = f"suggestions:{collection.pk}:{narrowing_key([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
-def _suggestions_of(collection: Collection) -> list[Suggestion]:
+def _suggestions_of(collection: Collection) -> list[str]:
     """The most specific question of each of a few documents."""
     # They are kept for all readers of the collection.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
@@ -194,8 +185,7 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
         for question in _standalone_questions(path, written):
             if _specificity(question) > _specificity(best.get(document_id, "")):
                 best[document_id] = question
-    questions = sorted(best.values(), key=_specificity, reverse=True)
-    return [Suggestion(question, collection.slug, collection.name) for question in questions]
+    return sorted(best.values(), key=_specificity, reverse=True)
 
 
 def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
@@ -203,15 +193,12 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
     a question, then the questions written for it.
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    return list(filter(_can_stand_alone, [*headings, *written]))
-
-
-def _can_stand_alone(question: str) -> bool:
-    """Whether a reader who does not know the documents understands the question: "What is the policy?" does not say
-    which policy, and the name "Building a team" does not say what it names.
-    """
-    is_legible = _SHORTEST <= len(question) <= _LONGEST and not _ASKS_WHAT_AN_ACTIVITY_IS.match(question)
-    return is_legible and len(set(stems(question))) > 1
+    # "What is the policy?" does not say which policy.
+    return [
+        question
+        for question in (*headings, *written)
+        if _SHORTEST <= len(question) <= _LONGEST and len(set(stems(question))) > 1
+    ]
 
 
 def _specificity(question: str) -> tuple[int, int]:
@@ -342,20 +329,4 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
         "shown": shown,
         "budget": budget_of(request.user),
         "question_max_characters": settings.QUESTION_MAX_CHARACTERS,
-        "htmx_config": json.dumps(_htmx_config()),
-    }
-
-
-def _htmx_config() -> dict[str, Any]:
-    return {
-        **settings.DJANGO_HTMX_CONFIG,
-        # Pages are read from the server again: a snapshot of half an answer would connect to its stream a second time.
-        "historyCacheSize": 0,
-        "refreshOnHistoryMiss": True,
-        "responseHandling": [
-            {"code": "204", "swap": False},
-            {"code": "[23]..", "swap": True},
-            {"code": "42[29]", "swap": True},
-            {"code": "[45]..", "swap": False, "error": True},
-        ],
     }

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
-from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
+from chat.metrics import ANSWERS, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
@@ -145,7 +145,6 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
 
 def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
-    INSTRUCTED_SOURCES.inc(len(instructed))
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
         assembly=draft.context.statistics,

@@ -29,7 +29,7 @@ from chat.answering.approved_answers import split_text
 from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import turns_before
-from chat.metrics import ABANDONED, OUT_OF_TIME, QUEUE_SECONDS
+from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
@@ -343,10 +343,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
-            if run not in followed:
-                run.cancel()
-            elif not run.ending and not followed[run] and _is_abandoned(run):
-                ABANDONED.inc()
+            if run not in followed or (not run.ending and not followed[run] and _is_abandoned(run)):
                 run.cancel()
 
 

@@ -121,4 +121,3 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 # htmx builds no code from strings and injects no style, so that the policy above holds.
-DJANGO_HTMX_CONFIG = {"includeIndicatorStyles": False, "allowEval": False}

@@ -304,16 +304,7 @@ def test_an_answer_is_shown_with_its_citations_and_cannot_be_changed(admin, answ
     assert admin.post(url, {"text": "x"}).status_code == 403
 
 
-def test_a_refusal_is_shown_with_its_near_places_and_what_was_offered(admin, answer, document):
-    place = {"document": {"id": document.pk, "title": "Holidays", "url": ""}, "section": "Leave", "page": 2}
-    answer.refused = True
-    answer.near = [{**place, "quote": "<i>25</i> days", "start": 1, "end": 8, "chunk_id": 1}]
-    answer.choices = [{"label": "leave", "question": "How much leave?"}]
-    answer.save()
-    html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
-    assert "&lt;i&gt;25&lt;/i&gt; days" in html
-    assert f"/documents/{document.pk}/?start=1&amp;end=8#passage" in html
-    assert "leave: How much leave?" in html
+def test_a_citation_of_an_answer_leads_to_its_words(admin, answer, document):
     Citation.objects.update(verbatim=True, support=1.0, document=document, start=3, end=9)
     html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
     assert "word for word" in html

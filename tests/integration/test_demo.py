@@ -143,7 +143,7 @@ def test_the_commands_answer_in_json_and_in_words(demo: None, capsys: pytest.Cap
     call_command("ask", "Which seal kit fits the MX-9920-W?")
     shown = capsys.readouterr().out
     assert "SK-9920-W" in shown
-    assert "\n[1] Catalogue, characters " in shown
+    assert "\n[1] Catalogue · Merwe Fluidics: parts and service, characters " in shown
     call_command("search", "MX-9920-W", top_k=1)
     shown = capsys.readouterr().out
     assert "lexical #" in shown

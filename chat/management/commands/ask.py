@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import ArgumentParser
-from textwrap import indent
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -13,13 +12,14 @@ from django.core.management.base import CommandError
 from chat.answering import pipeline
 from chat.api.serializers import with_answer
 from chat.exceptions import InvalidQuestion
+from chat.pages.cards import build_cited, whole_text
 from chat.streaming import payloads
 from chat.streaming.asking import checked
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
-from retrieval.types import Passage, SearchFilters
+from retrieval.types import SearchFilters
 
 # What a question that is not saved has no use for.
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
@@ -42,12 +42,21 @@ class Command(PreparedCommand):
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
         if not isinstance(end, Completed):
             raise CommandError(end.message if end else "The answer broke off.")
+        answer, citations = payloads.unsaved_answer(question, draft, end)
+        written = payloads.completed(answer, citations)
         if options["json"]:
-            written = payloads.completed(*payloads.unsaved_answer(question, draft, end))
             told = {name: value for name, value in with_answer(written).items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
-        else:
-            self._print(end)
+            return
+        # Its text was written already.
+        self.stdout.write(whole_text(written).removeprefix(end.text))
+        if end.notice:
+            self.stdout.write(f"\n{end.notice}")
+        for citation in citations:
+            cited = build_cited(citation)
+            place = " · ".join(filter(None, [cited.title, cited.where]))
+            self.stdout.write(f"\n[{cited.marker}] {place}, characters {citation.start}-{citation.end}")
+            self.stdout.write(f"    “{cited.preview}”")
 
     async def _ask(
         self, question: str, filters: SearchFilters, *, quiet: bool
@@ -69,25 +78,3 @@ class Command(PreparedCommand):
         if isinstance(end, Completed) and not quiet and streamed.strip() != end.text:
             self.stdout.write(f"\n{end.text}" if streamed else end.text, ending="")
         return draft, end
-
-    def _print(self, end: Completed) -> None:
-        """Print the text around a finished answer: its notices and citations."""
-        self.stdout.write("\n")
-        if end.approval:
-            self.stdout.write(f"\nApproved by {end.approval.by} on {end.approval.on}.")
-        if end.notice:
-            self.stdout.write(f"\n{end.notice}")
-        for citation in end.citations:
-            place = f"{_place(citation.passage)}, characters {citation.start}-{citation.end}"
-            self.stdout.write(f"\n[{citation.marker}] {place}")
-            self.stdout.write(f"    “{' '.join(citation.quote.split())[:160]}”")
-        for near in end.near:
-            self.stdout.write(f"\nNear: {_place(near.passage)}, characters {near.start}-{near.end}")
-            self.stdout.write(indent(near.quote, "    "))
-        for choice in end.choices:
-            self.stdout.write(f"\nDid you mean: {choice.question}")
-
-
-def _place(passage: Passage) -> str:
-    page = f", {passage.page_name}" if passage.page else ""
-    return " › ".join(filter(None, [passage.document_title, passage.section])) + page

@@ -160,8 +160,8 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(
 
 
 def test_they_are_suggested(chunk: Chunk) -> None:
-    rewrite_questions(chunk, [RARE, "What is the policy of it about?", "What is Building a diverse team of people?"])
-    questions = [suggestion.question for suggestion in suggestions(None)]
+    rewrite_questions(chunk, [RARE, "What is the policy of it about?"])
+    questions = [question for question, _collection in suggestions(None)]
     assert RARE in questions
     assert not any(question.startswith("What is") for question in questions)
 
@@ -255,5 +255,5 @@ def test_headings_that_ask_are_suggested(collection: Collection, ingest: Ingest)
     """Without their numbers, and none that shouts."""
     ingest(collection, "faq.md", "# FAQ\n\n## 4.1 Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
     ingest(collection, "bill.md", "# Bill\n\n## WHEN DOES THE BILL ARRIVE?\n\nIt arrives within two weeks.\n")
-    asked = [suggestion.question for suggestion in suggestions(None)]
+    asked = [question for question, _collection in suggestions(None)]
     assert asked == ["Do I need a separate vector database?"]

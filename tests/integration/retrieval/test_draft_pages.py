@@ -485,7 +485,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
     cache.clear()
     copy = copy_of(draft)
     Chunk.objects.update(canonical_questions=["How many grams does the pump weigh?"])
-    assert {one.collection_slug for one in suggestions(admin_user)} == {"library"}
+    assert {collection.slug for _question, collection in suggestions(admin_user)} == {"library"}
     html = admin.get(f"/?collection={copy.slug}").content.decode()
     assert f'<option value="{copy.slug}" selected>Library (draft)</option>' in html
     client.logout()
