@@ -40,11 +40,11 @@ def _lay_out(state: StateCore) -> None:
         if opening.type != "paragraph_open" or inline.type != "inline" or not _is_record(inline.content):
             continue
         opening.attrSet("class", "record")
-        inline.children = [
-            piece
-            for number, child in enumerate(inline.children or [])
-            for piece in (_columns(child, first=number == 0) if child.type == "text" else (child,))
-        ]
+        inline.children, children = [], inline.children or []
+        for number, child in enumerate(children):
+            # A mark may open before the first column.
+            first = not any(before.content for before in children[:number])
+            inline.children += _columns(child, first=first) if child.type == "text" else (child,)
 
 
 def _is_record(content: str) -> bool:

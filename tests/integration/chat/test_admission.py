@@ -34,14 +34,14 @@ def _nothing_is_kept(settings: LazySettings) -> None:
 class Reader:
     """Somebody who follows a new answer; ``heard`` are its events so far."""
 
-    def __init__(self, answer: Answer, *, may_return: bool = True, caller: str = "") -> None:
+    def __init__(self, answer: Answer, *, caller: str = "") -> None:
         self.answer = answer
         self.caller = caller
         self.heard: list[StreamedEvent] = []
-        self.task = asyncio.create_task(self._read(may_return))
+        self.task = asyncio.create_task(self._read())
 
-    async def _read(self, may_return: bool) -> None:
-        async for event in streams.follow(self.answer.pk, may_return=may_return, caller=self.caller):
+    async def _read(self) -> None:
+        async for event in streams.follow(self.answer.pk, caller=self.caller):
             self.heard.append(event)
 
     @property
@@ -60,8 +60,8 @@ class Reader:
         return (await Answer.objects.aget(pk=self.answer.pk)).status
 
 
-async def reader(question: str = QUESTION, *, may_return: bool = True) -> Reader:
-    return Reader(await sync_to_async(begin)(question), may_return=may_return)
+async def reader(question: str = QUESTION) -> Reader:
+    return Reader(await sync_to_async(begin)(question))
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -82,7 +82,11 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(
     await until(lambda: second.places == [1] and third.places == [2])
     assert (await second.status(), await third.status()) == (Answer.Status.PENDING, Answer.Status.PENDING)
     assert ADMISSION.counts() == (1, 2)
+    # Who comes back has kept the place.
     second.task.cancel()
+    again = Reader(second.answer)
+    await until(lambda: again.places == [1])
+    assert third.places == [2]
     await streams.stop(second.answer.pk)
     await until(lambda: third.places == [2, 1])
     gated.gate.set()
@@ -93,25 +97,6 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(
     await until(lambda: ADMISSION.counts() == (0, 0))
     assert first.places == []
     assert gated.asked == 2
-
-
-async def test_who_comes_back_to_the_queue_has_kept_the_place(
-    library: Collection, gated: Gated, settings: LazySettings
-) -> None:
-    settings.ANSWERS_AT_ONCE = 1
-    first = await reader()
-    await first.hears("token")
-    second = await reader()
-    await second.hears("queued")
-    third = await reader()
-    await until(lambda: second.places == [1] and third.places == [2])
-    second.task.cancel()
-    again = Reader(second.answer)
-    await until(lambda: again.places == [1])
-    assert third.places == [2]
-    gated.gate.set()
-    for each in (first, again, third):
-        assert (await each.hears("completed")).payload["text"] == "It weighs 3450 grams [1]."
 
 
 async def test_an_answer_that_serves_again_does_not_wait(

@@ -16,7 +16,7 @@ from chat import conf
 from chat.models import Answer, Conversation, LanguageModel, ModelTrial, QuestionCount
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
-from tests.support.asking import answered
+from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 from tests.support.model_server import ModelServer, call_pieces, model_server
 from tests.support.remembered import remembered
@@ -64,10 +64,6 @@ def add(server: ModelServer, *groups: Group, name: str = "large", **values: Any)
 
 def ask(user: Any = None, **options: Any) -> Answer:
     return answered(QUESTION, user=user or AnonymousUser(), **options)
-
-
-def sync_finish(answer: Answer) -> None:
-    async_to_sync(streams.finish)(answer.pk)
 
 
 def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library: Collection, large: ModelServer) -> None:
@@ -130,7 +126,7 @@ def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(
     row = add(large)
     asked = asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
     row.groups.set([Group.objects.create(name="Editors")])
-    sync_finish(asked)
+    async_to_sync(streams.finish)(asked.pk)
     asked.refresh_from_db()
     assert (asked.status, "large" in asked.error) == (Answer.Status.FAILED, True)
     row.groups.clear()
@@ -151,19 +147,17 @@ def reader() -> User:
     return User.objects.create_user("reader", password="a long password")
 
 
-@pytest.mark.parametrize("name", ["large", "nothing"])
-def test_programs_cannot_choose_what_the_reader_may_not(closed: LanguageModel, reader: User, name: str) -> None:
+def test_programs_cannot_choose_what_the_reader_may_not(closed: LanguageModel, reader: User) -> None:
     program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
-    refused = program.post("/api/v1/ask/", {"question": QUESTION, "model": name}, format="json")
-    assert (refused.status_code, list(refused.json())) == (400, ["model"])
-    body = {"model": f"ragsite@{name}", "messages": [{"role": "user", "content": QUESTION}]}
-    refused = program.post("/v1/chat/completions", body, format="json")
-    assert (refused.status_code, refused.json()["error"]["param"]) == (404, "model")
-    listed = [each["id"] for each in program.get("/v1/models").json()["data"]]
-    assert not [each for each in listed if "@" in each]
-    page = Client()
-    page.force_login(reader)
-    assert page.post("/ask/", {"question": QUESTION, "model": name}, headers=HTMX).status_code == 422
+    page = client_of(reader)
+    for name in ("large", "nothing"):
+        refused = program.post("/api/v1/ask/", {"question": QUESTION, "model": name}, format="json")
+        assert (refused.status_code, list(refused.json())) == (400, ["model"])
+        body = {"model": f"ragsite@{name}", "messages": [{"role": "user", "content": QUESTION}]}
+        refused = program.post("/v1/chat/completions", body, format="json")
+        assert (refused.status_code, refused.json()["error"]["param"]) == (404, "model")
+        assert page.post("/ask/", {"question": QUESTION, "model": name}, headers=HTMX).status_code == 422
+    assert not [each for each in program.get("/v1/models").json()["data"] if "@" in each["id"]]
     assert 'name="model"' not in page.get("/").content.decode()
     assert not Answer.objects.exists()
 
@@ -181,9 +175,7 @@ def test_programs_and_pages_of_those_who_may_choose(closed: LanguageModel, reade
         body = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
         completion = program.post("/v1/chat/completions", body, format="json").json()
         assert (completion["model"], completion["generator"]) == (model, "large" if "large" in model else "small")
-    page = Client()
-    page.force_login(reader)
-    shown = page.get(f"/c/{answered['conversation']}/").content.decode()
+    shown = client_of(reader).get(f"/c/{answered['conversation']}/").content.decode()
     assert shown.count('name="model"') == 2
     assert shown.count("<option selected>large</option>") == 2
 
@@ -205,20 +197,17 @@ async def test_a_streamed_answer_can_be_asked_anew_of_another_model(library: Col
 FIELDS = {"name": "large", "model": "m", "context_tokens": 8000, "price_prompt": 0, "price_completion": 0}
 
 
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
+def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: ModelServer) -> None:
+    for address, said in (
         ("ftp://models.example/v1", "http or https"),
         ("https://me:secret@models.example/v1", "http or https"),
         ("http://169.254.169.254/v1", "SOURCE_PRIVATE_HOSTS"),
         ("http://127.0.0.1:9/v1", "SOURCE_PRIVATE_HOSTS"),
         ("nonsense", "http or https"),
-    ],
-)
-def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: ModelServer, address: str, said: str):
-    page = admin_client.post("/admin/chat/languagemodel/add/", {**FIELDS, "base_url": address, "is_enabled": "on"})
-    assert said in page.content.decode()
-    assert not LanguageModel.objects.exists()
+    ):
+        page = admin_client.post("/admin/chat/languagemodel/add/", {**FIELDS, "base_url": address, "is_enabled": "on"})
+        assert said in page.content.decode(), address
+        assert not LanguageModel.objects.exists()
 
 
 def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(

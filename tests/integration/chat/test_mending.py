@@ -17,6 +17,7 @@ from evaluation.dashboard.scope import scope_of
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Chunk, Collection, Document, Draft
 from retrieval.models.collection import Visibility
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,6 +28,7 @@ QUESTION = "May I stay at home for a fortnight?"
 
 
 @pytest.fixture
+@remembered
 def document(collection: Collection, ingest: Ingest) -> Document:
     ingest(collection, "parking.md", PARKING)
     return ingest(collection, "leave.md", LEAVE)
@@ -63,6 +65,11 @@ def passage(document: Document) -> Chunk:
     return document.chunks.earliest("ordinal")
 
 
+def offered(document: Document, html: str) -> str:
+    """The value under which the page offers the document's passage."""
+    return next(part for part in html.split('"') if part.endswith(f":{passage(document).pk}"))
+
+
 def approval(document: Document, curator: User, **values: Any) -> dict[str, Any]:
     return {
         "action": "approve",
@@ -76,15 +83,25 @@ def approval(document: Document, curator: User, **values: Any) -> dict[str, Any]
 
 
 def test_an_answer_is_approved_from_a_refused_one(admin: Client, page: str, document: Document, curator: User) -> None:
-    offered = admin.get(page).content.decode()
-    assert QUESTION in offered
-    assert f"1:{passage(document).pk}" in offered or f":{passage(document).pk}" in offered
-    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
+    answer = Answer.objects.get()
+    assert page in admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
+    html = admin.get(page).content.decode()
+    assert QUESTION in html
+    chosen = offered(document, html)
+    for values, said in (
+        ({"passages": []}, "Choose at least one passage"),
+        ({"text": "As it says [7]."}, "The text cites [7]"),
+        ({"text": ""}, "This field is required"),
+        ({"question": ""}, "This field is required"),
+        ({"passages": ["1:999999"]}, "is not one of the available choices"),
+    ):
+        refused = admin.post(page, approval(document, curator, **{"passages": [chosen], **values}))
+        assert said in refused.content.decode()
+        assert not ApprovedAnswer.objects.exists()
     response = admin.post(page, approval(document, curator, passages=[chosen]), follow=True)
     assert "Ask again" in response.content.decode()
     approved = ApprovedAnswer.objects.get()
-    marker = chosen.partition(":")[0]
-    assert approved.text == f"Two weeks at most, as part of your 25 days. [{marker}]"
+    assert approved.text == f"Two weeks at most, as part of your 25 days. [{chosen.partition(':')[0]}]"
     assert (approved.state, approved.approved_by, approved.owner) == ("approved", curator, curator)
     again = admin.post(page, {"action": "ask"}).content.decode()
     assert "Approved by Carla on" in again
@@ -92,38 +109,7 @@ def test_an_answer_is_approved_from_a_refused_one(admin: Client, page: str, docu
     assert ask()["approved"]["by"] == "Carla"
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"passages": []}, "Choose at least one passage"),
-        ({"text": "As it says [7]."}, "The text cites [7]"),
-        ({"text": ""}, "This field is required"),
-        ({"question": ""}, "This field is required"),
-        ({"passages": ["1:999999"]}, "is not one of the available choices"),
-    ],
-)
-def test_what_cannot_be_checked_is_not_approved(
-    values: dict[str, Any], said: str, admin: Client, page: str, document: Document, curator: User
-) -> None:
-    offered = admin.get(page).content.decode()
-    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
-    response = admin.post(page, approval(document, curator, **{"passages": [chosen], **values}))
-    assert said in response.content.decode()
-    assert not ApprovedAnswer.objects.exists()
-
-
-def test_a_passage_gets_the_question_and_answers_it(admin: Client, page: str, document: Document) -> None:
-    admin.post(page, {"action": "give", "passage": passage(document).pk})
-    chunk = passage(document)
-    assert (chunk.canonical_questions[0], chunk.questions_edited) == (QUESTION, True)
-    for question in (QUESTION, "may I stay at home for a fortnight"):
-        asked = ask(question)
-        assert not asked["refused"]
-        assert {cited["chunk_id"] for cited in asked["citations"]} == {chunk.pk}
-    assert "25 days of leave" in admin.post(page, {"action": "ask"}).content.decode()
-
-
-def test_a_question_is_given_to_one_passage_alone(
+def test_a_question_is_given_to_one_passage_alone_which_answers_it(
     admin: Client, page: str, document: Document, ingest: Callable[..., Document]
 ) -> None:
     wrong = ingest(document.collection, "canteen.md", "# Canteen\n\nThe canteen has soup.")
@@ -131,7 +117,13 @@ def test_a_question_is_given_to_one_passage_alone(
     assert QUESTION in passage(wrong).canonical_questions
     admin.post(page, {"action": "give", "passage": passage(document).pk})
     assert passage(wrong).canonical_questions == []
-    assert {cited["chunk_id"] for cited in ask()["citations"]} == {passage(document).pk}
+    chunk = passage(document)
+    assert (chunk.canonical_questions[0], chunk.questions_edited) == (QUESTION, True)
+    for question in (QUESTION, "may I stay at home for a fortnight"):
+        asked = ask(question)
+        assert not asked["refused"]
+        assert {cited["chunk_id"] for cited in asked["citations"]} == {chunk.pk}
+    assert "25 days of leave" in admin.post(page, {"action": "ask"}).content.decode()
 
 
 def test_a_gap_that_a_document_closed_is_settled_with_its_passage(
@@ -158,8 +150,7 @@ def test_out_of_scope_is_no_gap(admin: Client, page: str, document: Document, cu
 
 
 def test_a_wording_is_added_to_an_approved_answer(admin: Client, page: str, document: Document, curator: User) -> None:
-    offered = admin.get(page).content.decode()
-    chosen = next(part for part in offered.split('"') if part.endswith(f":{passage(document).pk}"))
+    chosen = offered(document, admin.get(page).content.decode())
     admin.post(page, approval(document, curator, question="How long may I be away?", passages=[chosen]))
     approved = ApprovedAnswer.objects.get()
     assert ask()["approved"] is None
@@ -192,7 +183,7 @@ def test_the_admins_own_page_finds_passages_and_approves(admin: Client, document
     address = reverse("admin:chat_approvedanswer_add")
     found = admin.post(address, {"question": "How many days of leave?", "_find": "1"}).content.decode()
     assert "This field is required" not in found
-    chosen = next(part for part in found.split('"') if part.endswith(f":{passage(document).pk}"))
+    chosen = offered(document, found)
     values = approval(
         document, curator, passages=[chosen], kind="answer", state="approved", wordings="Holidays?\nLeave?"
     )
@@ -207,8 +198,3 @@ def test_the_admins_own_page_finds_passages_and_approves(admin: Client, document
     values |= {"state": "withdrawn", "text": approved.text}
     assert admin.post(change, values).status_code == 302
     assert ask()["approved"] is None
-
-
-def test_an_answer_has_a_link_to_its_mending(admin: Client, page: str) -> None:
-    answer = Answer.objects.get()
-    assert page in admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()

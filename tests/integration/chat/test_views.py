@@ -53,13 +53,32 @@ def test_a_refused_question_keeps_its_collection_without_scripts() -> None:
     assert page.content.decode().count(" selected") == 1
 
 
-@pytest.mark.parametrize("name", ["\0", "manuals\0"])
-def test_a_name_that_cannot_be_stored_is_no_collection(name: str) -> None:
+def test_a_name_that_cannot_be_stored_is_no_collection() -> None:
     Collection.objects.create(slug="manuals", name="Manuals")
-    page = Client().post("/ask/", {"question": "How heavy?", "collection": name}, **HTMX)
-    assert page.status_code == 422
-    assert "There is no collection named" in page.content.decode()
+    for name in ("\0", "manuals\0"):
+        page = Client().post("/ask/", {"question": "How heavy?", "collection": name}, **HTMX)
+        assert page.status_code == 422
+        assert "There is no collection named" in page.content.decode()
     assert Answer.objects.count() == 0
+
+
+STEPS = "To replace the seal:\n\n1. Switch the pump off.\n2. Close both valves.\n"
+ROW = "sku: MX-9920-W; name: Wet-rotor circulation pump; weight_g: 3450; price_eur: 189.00"
+
+
+def test_a_refusal_shows_the_near_places_as_what_they_are(owner: User, mine: Client) -> None:
+    conversation = Conversation.objects.create(owner=owner, title="Seals")
+    place = {"document": {"id": 7, "title": "Manual", "url": ""}, "section": "Seals", "page": 3, "start": 0, "end": 20}
+    near = [{**place, "quote": quote, "chunk_id": None} for quote in (STEPS, "```\nset_var(3)\n```", ROW)]
+    refused = {"refused": True, "text": "The documents do not say this.", "status": Answer.Status.COMPLETED}
+    Answer.objects.create(conversation=conversation, question="How?", near=near, **refused)
+    page = mine.get(f"/c/{conversation.pk}/").content.decode()
+    assert '<p class="outcome-title">The documents do not say this.</p>' in page
+    shown = page.partition('<ul class="near"')[2]
+    assert "<ol>\n<li>Switch the pump off.</li>" in shown
+    assert "<code>set_var(3)\n</code></pre>" in shown
+    assert '<p class="record"><strong>sku</strong> MX-9920-W' in shown
+    assert shown.count('<a href="/documents/7/?start=0&amp;end=20#passage">Manual</a> · Seals · page\u00a03') == 3
 
 
 @pytest.mark.parametrize("last", ["9" * 5000 + "-1", "1-9999999999999999999", "1-2-3", "\xb2-1", "none"])

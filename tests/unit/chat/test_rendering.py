@@ -2,12 +2,22 @@ import re
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
 from chat.answering.citations import find_markers
 from chat.pages.cards import Cited
-from chat.pages.rendering import Doubt, Lines, StreamedMarkdown, answer_html, streamed_html
+from chat.pages.rendering import (
+    Doubt,
+    Lines,
+    StreamedMarkdown,
+    add_doubt_remarks,
+    answer_html,
+    count_checked,
+    doubts,
+    streamed_html,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -328,3 +338,89 @@ def test_the_nearest_place_is_marked_and_a_text_that_goes_on_links_to_the_rest()
     whole = answer_html("It weighs 3450 g. [1]", [replace(cited(1), verbatim=True)])
     assert "<mark" not in whole
     assert "read-on" not in whole
+
+
+RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit SK-1 [1]"
+
+
+def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out() -> None:
+    html = answer_html(RECORD, [cited(1)], [Doubt(start=0, end=len(RECORD) - 4, reason="No.")])
+    assert '<p class="record">' in html
+    lines = html.split("<br />")
+    names = [re.sub("<.*?>", "", match[1]) for line in lines if (match := re.search("<strong>(.*?)</strong>", line))]
+    assert names == ["sku", "name", "weight_g", "notes"]
+    assert "Drinking water; seal kit SK-1" in lines[3]
+    assert 'class="cite"' in lines[3]
+    assert html.count('<mark class="unsupported"') == html.count("</mark>") > 0
+
+
+def test_what_a_record_holds_stays_text() -> None:
+    html = answer_html("a: <b>1</b>; b: `x; y: 1`; c: *2*; d: [u](javascript:x); e: 5", [])
+    assert "<b>" not in html
+    assert links(html) == []
+    assert "<code>x; y: 1</code>" in html
+    quote = "Article: MX-1; Price: € 12.50; Note: a; b; Since: 2026-01-03\nOpen: yes; parking: no"
+    assert cited(1, quote=quote).preview == (
+        "Article MX-1 · Price € 12.50 · Note a; b · Since 2026-01-03 Open: yes; parking: no"
+    )
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Open: yes; parking: no.",
+        "Note: the pump hums; that is normal; leave it running; call nobody.",
+        "One: 1; two: 2; three: 3;\nfour: 4",
+    ],
+)
+def test_prose_is_no_record(prose: str) -> None:
+    assert "record" not in answer_html(prose, [])
+
+
+CHECKED = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
+
+
+def statement(said: str, supported: bool | None, *reasons: str) -> dict[str, Any]:
+    start = CHECKED.index(said)
+    return {
+        "start": start,
+        "end": start + len(said),
+        "supported": supported,
+        "reasons": list(reasons),
+    }
+
+
+def test_only_what_was_checked_and_failed_is_in_doubt() -> None:
+    statements = [
+        statement("It is old", False, "words"),
+        statement("It weighs ten kilos", True),
+        statement("It is **blue**.", None),
+    ]
+    assert [(doubt.start, doubt.end) for doubt in doubts(statements)] == [(44, 53)]
+    assert count_checked(statements) == 2
+    assert doubts([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        (["number", "name"], "A number in it is not in the source. A name in it is not in the source."),
+        (["uncited"], "It names no source."),
+        (["negation"], "The source seems to say the opposite."),
+        ([], "The source does not say this in these words."),
+        (["a code of tomorrow"], "The source does not say this in these words."),
+    ],
+)
+def test_reasons_are_told_in_sentences(reasons: list[str], said: str) -> None:
+    (doubt,) = doubts([statement("It is old", False, *reasons)])
+    assert doubt.reason == said
+
+
+def test_copied_text_says_which_sentences_are_in_doubt() -> None:
+    found = doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
+    remark = "(not supported by the sources)"
+    assert add_doubt_remarks(CHECKED, found) == (
+        f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"
+    )
+    assert add_doubt_remarks(CHECKED, ()) == CHECKED
+    assert add_doubt_remarks("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
