@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.template.defaultfilters import floatformat
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -23,7 +22,7 @@ from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
-from chat.pages.cards import passage_url
+from chat.pages.cards import build_cited, passage_url
 from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_model import ChatEndpoint
@@ -89,9 +88,7 @@ class CitationInline(ReadOnlyInline):
 
     @admin.display(description=_("support"))
     def borne_out(self, citation: Citation) -> str:
-        if citation.verbatim:
-            return _t("word for word")
-        return "-" if citation.support is None else floatformat(citation.support, 2)
+        return build_cited(citation).support_in_words or "-"
 
 
 class FeedbackInline(ReadOnlyInline):

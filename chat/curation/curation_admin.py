@@ -65,27 +65,27 @@ class OfferedPassage:
 
 
 def find_offers(
-    user: Any, question: str, cited: Sequence[tuple[int, int]] = (), collection: str = ""
-) -> list[OfferedPassage]:
+    user: Any, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
+) -> tuple[list[OfferedPassage], str]:
     """The passages that are already ``cited``, given as markers and chunks, and those closest to the question, as far
-    as the user may read them.
-
-    Raises: RetrievalError if the question cannot be searched.
+    as the user may read them; and the reason if the question cannot be searched.
     """
-    filters = filters_for(user, collection)
     known = [pk for _marker, pk in cited]
     readable = set(
         restrict(Chunk.objects.filter(pk__in=known), filters_for(user)).order_by().values_list("pk", flat=True)
     )
     passages = load_passages(readable)
     offers = [OfferedPassage(marker, passages[pk]) for marker, pk in cited if pk in passages]
-    if question.strip():
+    if not question.strip():
+        return offers, ""
+    try:
         with place_to_search():
-            hits = search(question, filters, top_k=NEAREST).hits
-        last = max((marker for marker, _pk in cited), default=0)
-        fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]
-        offers += [OfferedPassage(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)]
-    return offers
+            hits = search(question, filters_for(user, collection), top_k=NEAREST).hits
+    except RetrievalError as error:
+        return offers, str(error)
+    last = max((marker for marker, _pk in cited), default=0)
+    fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]
+    return offers + [OfferedPassage(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)], ""
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
@@ -218,7 +218,8 @@ class ApprovedAnswerAdmin(CuratedAdmin):
             def __init__(self, *args: Any, **options: Any) -> None:
                 cited = read_values(request.POST.getlist("passages")) if request.POST else _cited(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
-                super().__init__(*args, user=user, offers=_offers(user, question, cited), finding=finding, **options)
+                offers, _trouble = find_offers(user, question, cited)
+                super().__init__(*args, user=user, offers=offers, finding=finding, **options)
                 if obj is not None and not request.POST:
                     self.initial["passages"] = [offer.value for offer in self.offers[: len(cited)]]
 
@@ -240,11 +241,3 @@ def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
             )
             found += [(source.marker, chunk.pk)] if chunk is not None else []
     return found
-
-
-def _offers(user: Any, question: str, cited: Sequence[tuple[int, int]]) -> list[OfferedPassage]:
-    """As :func:`find_offers`; only the cited passages if the question cannot be searched."""
-    try:
-        return find_offers(user, question, cited)
-    except RetrievalError:
-        return find_offers(user, "", cited)

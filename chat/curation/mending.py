@@ -86,7 +86,7 @@ class MendingAdmin(PageAdmin):
         user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
         collection = answer.collection.slug if answer.collection is not None else ""
         wanted = request.GET.get("find", "").strip()
-        offers, trouble = _offers(user, wanted or question, answer, collection)
+        offers, trouble = find_offers(user, wanted or question, _cited_chunks(answer), collection)
         forms = {way: self._form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing in forms:
@@ -227,14 +227,6 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
         if citation.chunk_id is not None:
             found.setdefault(citation.marker, citation.chunk_id)
     return sorted(found.items())
-
-
-def _offers(user: Any, question: str, answer: Answer, collection: str) -> tuple[list[OfferedPassage], str]:
-    """The passages to choose from, and the reason if there are no others."""
-    try:
-        return find_offers(user, question, _cited_chunks(answer), collection), ""
-    except RetrievalError as error:
-        return [], str(error)
 
 
 def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:

@@ -153,7 +153,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
     """The list, narrowed to conversations that mention ``?q=`` and as long as ``?show=`` asks."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
-    context = sidebar(request, shown=_shown_path(request))
+    context = sidebar(request, shown=_shown(request))
     response = render(request, "chat/_conversations.html", context)
     found = context["listing"]
     if not found.wanted:
@@ -188,8 +188,8 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:home")
-    shown = _shown_path(request)
-    if shown == reverse("chat:conversation", args=[conversation_id]):
+    shown = _shown(request)
+    if reverse("chat:conversation", args=[conversation_id]) in shown:
         return HttpResponseClientRedirect(reverse("chat:home"))
     response = render(request, "chat/_conversations.html", sidebar(request, shown=shown))
     return trigger_client_event(response, "announce", {"sentence": _("The conversation is deleted.")})
@@ -197,15 +197,11 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 
 def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = own_conversation(request, conversation_id)
-    is_shown = _shown_path(request) == reverse("chat:conversation", args=[conversation_id])
+    is_shown = reverse("chat:conversation", args=[conversation_id]) in _shown(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}
     return render(request, "chat/_conversation_entry.html", context)
 
 
-def _shown_path(request: HttpRequest) -> str:
-    """The address, without its query, of the page that sent the htmx request; empty if the header has none."""
-    try:
-        shown = request.htmx.current_url_abs_path  # type: ignore[attr-defined]
-    except ValueError:  # such as http://[bad, which Python refuses to split
-        return ""
-    return (shown or "").partition("?")[0]
+def _shown(request: HttpRequest) -> str:
+    """The address of the page that sent the htmx request; empty if the header has none."""
+    return request.headers.get("HX-Current-URL", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -51,6 +52,7 @@ class ShownTurn:
     unfolded: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
+    reasons: ClassVar = Feedback.Reason.choices
 
     @property
     def is_open(self) -> bool:

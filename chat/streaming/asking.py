@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ from retrieval.key_limits import limits_of
 from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
 from retrieval.types import SearchFilters, SearchMethod, Turn
+
+# Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 @disk.saving()
@@ -153,12 +157,7 @@ def filters_of(answer: Answer) -> SearchFilters:
 
 def checked(question: str) -> str:
     """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long."""
-    # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
-    printable = "".join(
-        character
-        for character in question
-        if (character in "\n\t" or ord(character) >= 32) and not 0xD800 <= ord(character) <= 0xDFFF
-    ).strip()
+    printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:
         raise InvalidQuestion(_("Please type a question."))
     if len(printable) > settings.QUESTION_MAX_CHARACTERS:

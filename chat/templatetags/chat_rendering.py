@@ -6,7 +6,7 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from chat.models import Conversation, Feedback
+from chat.models import Conversation
 from chat.pages.cards import NearCard
 from chat.pages.rendering import answer_html
 from chat.pages.turns import ShownTurn
@@ -22,11 +22,6 @@ def answer_body(turn: ShownTurn) -> SafeString:
 @register.filter
 def near_body(place: NearCard) -> SafeString:
     return answer_html(place.quote, ())
-
-
-@register.simple_tag
-def feedback_reasons() -> list[tuple[str, str]]:
-    return [(reason.value, str(reason.label)) for reason in Feedback.Reason]
 
 
 @register.simple_tag(takes_context=True)

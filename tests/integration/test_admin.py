@@ -307,9 +307,9 @@ def test_an_answer_is_shown_with_its_citations_and_cannot_be_changed(admin, answ
 def test_a_citation_of_an_answer_leads_to_its_words(admin, answer, document):
     Citation.objects.update(verbatim=True, support=1.0, document=document, start=3, end=9)
     html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
-    assert "word for word" in html
+    assert "Quoted word for word" in html
     assert f'<a href="/documents/{document.pk}/?start=3&amp;end=9#passage">' in html
-    assert "1.00" not in html
+    assert "100 %" not in html
 
 
 def test_answers_and_conversations_are_listed(admin, answer):
