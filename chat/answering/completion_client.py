@@ -21,7 +21,7 @@ from chat.answering.tool_calls import ASK_TABLES, CallPiece, read_pieces, storab
 from chat.exceptions import GenerationFailed
 from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
 from retrieval.infrastructure.chat_model import ChatEndpoint
-from retrieval.infrastructure.model_server import Resolve, trusted_certificates, without_request
+from retrieval.infrastructure.model_server import Resolve, refusal, trusted_certificates, without_key, without_request
 from retrieval.infrastructure.tracing import span
 from retrieval.sources.protocol import AddressRefused, SourceUnavailable
 
@@ -148,7 +148,7 @@ class Refused(Exception):
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
     ) -> None:
-        super().__init__(endpoint.refusal(response.status_code, received, body))
+        super().__init__(f"The model server {refusal(response.status_code, received, body, endpoint.api_key.strip())}.")
         self.status = response.status_code
         self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
@@ -350,7 +350,9 @@ class CompletionClient:
                         async for delta in received:
                             yield delta
                 except GenerationFailed as error:
-                    raise GenerationFailed(without_request(self._endpoint.without_key(str(error)), body)) from None
+                    raise GenerationFailed(
+                        without_request(without_key(str(error), self._endpoint.api_key.strip()), body)
+                    ) from None
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.actions import delete_selected
 from django.contrib.auth.decorators import permission_required
-from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
@@ -87,23 +85,10 @@ class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
         return True
 
 
-class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    class Meta:
-        model = CollectionGrant
-        fields = ["group", "user", "role"]
-
-    def clean(self) -> dict[str, Any] | None:
-        cleaned = super().clean()
-        if cleaned and bool(cleaned.get("group")) == bool(cleaned.get("user")):
-            raise ValidationError(_("Choose a group or a user, not both."))
-        return cleaned
-
-
 class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
     """The grants of a collection, for users who may change it."""
 
     model = CollectionGrant
-    form = GrantForm
     extra = 0
     fields = ["group", "user", "role"]
     verbose_name_plural = _("access of people and groups")

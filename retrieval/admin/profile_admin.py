@@ -13,7 +13,6 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -123,6 +122,8 @@ class SearchProfileAdmin(PageAdmin):
     prepopulated_fields = {"slug": ["name"]}
     change_list_template = "admin/retrieval/searchprofile/change_list.html"
     change_form_template = "admin/retrieval/searchprofile/change_form.html"
+    # The deletion of several at once does not check whether one of them is published.
+    actions = None
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
@@ -140,12 +141,6 @@ class SearchProfileAdmin(PageAdmin):
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without deletion of several at once, which does not check whether one of them is published."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     # The list --------------------------------------------------------------------------------------------------------
 
@@ -258,7 +253,6 @@ class SearchProfileAdmin(PageAdmin):
                 page_title=version.profile,
                 action=request.path,
                 kept=_t("The reason is kept with your name and the objections, and shown in the profile's history."),
-                next=request.POST.get("next", ""),
             )
         else:
             told = _t("Published version %d.") % version.number
@@ -269,14 +263,13 @@ class SearchProfileAdmin(PageAdmin):
                 }
             self.log_change(request, version.profile, told)
             self.message_user(request, _t("In force: %s.") % version, messages.SUCCESS)
-        return _back(request, version.profile)
+        return redirect("admin:retrieval_searchprofile_change", version.profile_id)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
-        withdrawn = profiles.withdraw()
-        if withdrawn is not None:
+        if (withdrawn := profiles.withdraw()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
         self.message_user(request, _t("The built-in profile is in force."), messages.SUCCESS)
-        return _back(request, withdrawn.profile if withdrawn else None)
+        return redirect("admin:retrieval_searchprofile_changelist")
 
 
 def _in_force() -> dict[str, Any]:
@@ -321,13 +314,3 @@ def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
     """The publications against objections, the newest first."""
     found = Publication.objects.filter(version__profile=profile).exclude(override="")
     return found.select_related("version__profile", "published_by")
-
-
-def _back(request: HttpRequest, profile: SearchProfile | None) -> HttpResponse:
-    """A redirect to the button's page, if that is a page of this site."""
-    address = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
-        return redirect(address)
-    if profile is None:
-        return redirect("admin:retrieval_searchprofile_changelist")
-    return redirect("admin:retrieval_searchprofile_change", profile.pk)

@@ -31,7 +31,7 @@ from retrieval.rights import source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import refused_addresses, save_source, store_options
-from retrieval.sources.protocol import SourceKind
+from retrieval.sources.protocol import Connector
 from retrieval.sources.states import standing_of, standings_of
 
 # The form of a source: what all have, and the settings of its kind.
@@ -40,7 +40,7 @@ from retrieval.sources.states import standing_of, standings_of
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """The base of the form of each kind; see ``form_of``."""
 
-    kind: SourceKind
+    kind: type[Connector]
     user: Any
 
     class Meta:
@@ -81,15 +81,15 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             self.instance.kind = self.kind.name
-            options = {name: self.cleaned_data[name] for name in self.kind.options.base_fields}
+            options = {name: self.cleaned_data[name] for name in self.kind.form.base_fields}
             store_options(self.instance, self.kind, options)
 
 
-def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
+def form_of(kind: type[Connector], user: Any, *, is_new: bool) -> type[SourceForm]:
     """The form of a source of this kind. The collection cannot be changed, because its documents are there."""
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
-    return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
+    return type("SourceFormOfItsKind", (kind.form, SourceForm), {"kind": kind, "user": user, "Meta": meta})
 
 
 RUNS_SHOWN = 20
@@ -179,12 +179,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         general = ["collection", "name", "interval_minutes", "metadata"]
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        return [(None, {"fields": general}), (kind.label, {"fields": list(kind.options().fields)})]
+        return [(None, {"fields": general}), (kind.label, {"fields": list(kind.form().fields)})]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
 
-    def _kind(self, request: HttpRequest, source: Source | None) -> SourceKind | None:
+    def _kind(self, request: HttpRequest, source: Source | None) -> type[Connector] | None:
         return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
 
     def add_view(
@@ -198,7 +198,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             return super().add_view(
                 request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
             )
-        return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": list(KINDS.values())})
+        kinds = [(kind.name, kind.label, kind.description) for kind in KINDS.values()]
+        return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
         # What was changed is tried at once.

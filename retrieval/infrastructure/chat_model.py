@@ -11,7 +11,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from itertools import pairwise
 from typing import Any
 
@@ -19,12 +18,8 @@ import httpx2
 
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.model_server import AnswerTooLong, ModelServer, Resolve, without_request
+from retrieval.infrastructure.model_server import ModelServer, Resolve, ServerFailed, ServerLate, parsed_url
 from retrieval.text.sentences import split_sentences
-
-# Where a language model is reached over OpenAI's chat-completions protocol, and what may be said of its refusals.
-
-QUOTED_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,7 @@ class ChatEndpoint:
     resolve: Resolve | None = None
 
     def __post_init__(self) -> None:
-        if self.url.scheme not in {"http", "https"} or not self.url.host:
+        if not self.url.host:
             raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
         # The HTTP library would quote the header, and with it the key, in its complaint.
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
@@ -50,29 +45,13 @@ class ChatEndpoint:
 
     @property
     def url(self) -> httpx2.URL:
-        """Where completions are posted to; without a scheme and a host when the base URL is none."""
-        try:
-            return httpx2.URL(self.base_url.rstrip("/") + "/chat/completions")
-        except httpx2.InvalidURL:
-            return httpx2.URL("")
+        """Where completions are posted to; empty when the base URL is none."""
+        return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
 
     @property
     def headers(self) -> dict[str, str]:
         key = self.api_key.strip()
         return {"Authorization": f"Bearer {key}"} if key else {}
-
-    def refusal(self, status: int, received: bytes, body: Any) -> str:
-        """A sentence for the operator: the status and, unless it is about the key or quotes ``body``, what the server
-        says."""
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return f"The model server refused the API key (HTTP {status})."
-        said = without_request(self.without_key(" ".join(received.decode("utf-8", "replace").split())), body)
-        return f"The model server answered HTTP {status}" + (f": {said[:QUOTED_CHARACTERS]}" if said else ".")
-
-    def without_key(self, text: str) -> str:
-        """``text`` as it may be logged: servers quote keys in their complaints."""
-        key = self.api_key.strip()
-        return text.replace(key, "[API key]") if key else text
 
 
 # Marks by which a model tells a document's text from all else.
@@ -117,12 +96,12 @@ class ChatModel:
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float) -> None:
-        self._endpoint = ChatEndpoint(base_url, api_key, model)
+        endpoint = ChatEndpoint(base_url, api_key, model)
         if timeout_seconds <= 0:
             raise ImproperModel("The language model needs a positive timeout.")
         self.name = model
         self._timeout_seconds = timeout_seconds
-        self._server = ModelServer(self._endpoint.url, api_key, "of the language model")
+        self._server = ModelServer(endpoint.url, api_key, "of the language model")
 
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
@@ -147,15 +126,9 @@ class ChatModel:
 
     def _post(self, body: dict[str, Any]) -> bytes:
         seconds = deadline.seconds_left(self._timeout_seconds)
-        ends_at = time.monotonic() + seconds
         try:
-            status, _headers, received = self._server.post(body, ends_at, LARGEST_RESPONSE_BYTES)
-        except AnswerTooLong:
-            raise ModelFailed("The model server sent more than an answer can be.") from None
-        except httpx2.TimeoutException:
+            return self._server.ask(body, time.monotonic() + seconds, LARGEST_RESPONSE_BYTES)
+        except ServerLate:
             raise ModelFailed(f"The model did not answer within {seconds:g} s.") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise ModelFailed(f"The model server could not be reached ({type(error).__name__}).") from None
-        if status != HTTPStatus.OK:
-            raise ModelFailed(self._endpoint.refusal(status, received, body))
-        return received
+        except ServerFailed as error:
+            raise ModelFailed(f"The model server did not serve: {error}.") from None

@@ -55,11 +55,7 @@ PAGES_RECOGNISED = Counter(
     "Pages of scans that were given to text recognition, by result: recognised, failed.",
     ["result"],
 )
-PAGES_NOT_DRAWN = Counter(
-    "ragsite_pages_not_drawn",
-    "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy.",
-    ["reason"],
-)
+PAGES_NOT_DRAWN = Counter("ragsite_pages_not_drawn", "Pages of PDF files that were damaged or took too much.")
 FILES_BEYOND_LIMITS = Counter(
     "ragsite_ingest_files_beyond_limits",
     "Files rejected for what reading them took: time, memory, output or crash.",

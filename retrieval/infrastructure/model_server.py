@@ -141,6 +141,19 @@ def _texts(body: Any) -> Iterator[str]:
 QUOTED_CHARACTERS = 200
 
 
+def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
+    """The status and, unless it is about the key or quotes ``body``, what the server says; as part of a sentence."""
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return f"refused the API key (HTTP {status})"
+    said = without_request(without_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
+    return f"answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
+
+
+def without_key(text: str, api_key: str) -> str:
+    """``text`` as it may be logged: servers quote keys in their complaints."""
+    return text.replace(api_key, "[API key]") if api_key else text
+
+
 # What a server says that may answer in a moment.
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -194,15 +207,15 @@ class ModelServer:
         ends_at: float,
         largest_bytes: int,
         *,
-        attempts: int,
-        pause_seconds: float,
+        attempts: int = 1,
+        pause_seconds: float = 0.0,
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
         """The content of an answer with status 200.
 
-        A server that is away or busy is asked again while there is time, after pauses that double and are as long as it
-        asks. Raises: ServerFailed, ServerLate.
+        With several ``attempts``, a server that is away or busy is asked again while there is time, after pauses that
+        double and are at least as long as it asks. Raises: ServerFailed, ServerLate.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -221,7 +234,7 @@ class ModelServer:
             else:
                 if status == HTTPStatus.OK:
                     return content
-                problem = self.refusal(status, content, body)
+                problem = f"it {refusal(status, content, body, self._api_key)}"
                 if status not in RETRIED_STATUSES:
                     raise ServerFailed(problem)
                 pause = max(pause, retry_after_seconds(headers))
@@ -231,16 +244,6 @@ class ModelServer:
             logger.warning("The server %s: %s; trying again in %.1f s.", self.url.host, problem, pause)
             time.sleep(pause)
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
-
-    def refusal(self, status: int, content: bytes, body: Any) -> str:
-        """The status and, unless it is about the key or quotes ``body``, what the server says."""
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return f"it refused the API key (HTTP {status})"
-        said = " ".join(content.decode("utf-8", "replace").split())
-        if self._api_key:
-            said = said.replace(self._api_key, "[API key]")
-        said = without_request(said, body)
-        return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
     def _opened(self) -> httpx2.Client:
         """This process's client: connections cannot be shared with the parent of a fork."""

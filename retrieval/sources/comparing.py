@@ -38,7 +38,6 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
-    Unchanged,
 )
 
 # In the log of a run; the numbers count all.
@@ -259,7 +258,7 @@ class Comparison:
         try:
             fetched = connector.fetch(found, item.validators if item is not None and has_all else {})
             self._silent = 0
-            if isinstance(fetched, Unchanged):
+            if fetched is None:
                 if item is None:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
                 self._keep(item)

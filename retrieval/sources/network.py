@@ -20,7 +20,6 @@ from lxml import etree
 from retrieval.infrastructure import deadline
 from retrieval.infrastructure.model_server import bounded_client
 from retrieval.sources.protocol import (
-    UNCHANGED,
     AddressRefused,
     Connector,
     Fetched,
@@ -30,7 +29,6 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
-    Unchanged,
 )
 
 
@@ -235,15 +233,15 @@ class HttpConnector(Connector):
     def __exit__(self, *error: object) -> None:
         self._client.__exit__(*error)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         return as_fetched(self._client.get(item.url, headers=validators), item.name)
 
 
-def as_fetched(response: Response, name: str) -> Fetched | Unchanged:
+def as_fetched(response: Response, name: str) -> Fetched | None:
     """Raises: as :func:`check_item`."""
     check_item(response, name)
     if response.is_unchanged:
-        return UNCHANGED
+        return None
     return Fetched(response.body, media_type=response.media_type, validators=response.validators)
 
 

@@ -18,7 +18,7 @@ from retrieval.documents.drafts.editing import changing
 from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.models import Source
 from retrieval.sources.network import resolve
-from retrieval.sources.protocol import AddressRefused, SourceKind, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused, SourceUnavailable
 
 PURPOSE = "retrieval.sources"
 
@@ -78,11 +78,11 @@ class Account(forms.Form):
     )
 
 
-def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str, str]:
+def refused_addresses(kind: type[Connector], options: Mapping[str, Any]) -> dict[str, str]:
     """Why addresses among the options may not be asked, by the option's name. A machine that is not there now may be
     there at the first run."""
     refused = {}
-    for name, field in kind.options.base_fields.items():
+    for name, field in kind.form.base_fields.items():
         parts = urlsplit(options.get(name) or "") if isinstance(field, AddressField) else None
         if parts is not None and parts.hostname:
             try:
@@ -94,9 +94,9 @@ def refused_addresses(kind: SourceKind, options: Mapping[str, Any]) -> dict[str,
     return refused
 
 
-def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) -> None:
+def store_options(source: Source, kind: type[Connector], options: Mapping[str, Any]) -> None:
     """Put options that were read on the source; a secret that is left empty stays."""
-    names = {name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField)}
+    names = {name for name, field in kind.form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
         kept: dict[str, str] = {}

@@ -76,20 +76,18 @@ class Fetched:
     links: tuple[RemoteItem, ...] = ()
 
 
-class Unchanged:
-    """The source says that an item is as it was."""
-
-
-UNCHANGED = Unchanged()
-
-
 class Connector:
-    """A source that is being read; used in a `with`, and by one thread.
+    """A kind of source, and an open connection to a source of that kind: used in a `with`, by one thread.
 
-    ``options`` are those of its kind, secrets included. ``number`` is that of the source.
+    ``form`` has the fields of its options. ``options`` are their values, secrets included. ``number`` is the source's.
     """
 
-    # What is not listed is gone; else (a feed) it is only too old to be listed.
+    name: str
+    label: str | Promise
+    description: str | Promise
+    form: type[forms.Form]
+    interval_minutes = 60
+    # Items that are no longer listed are gone. A feed lists only its newest entries.
     lists_everything = True
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
@@ -111,21 +109,9 @@ class Connector:
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
-        """What the item holds; UNCHANGED only if ``validators``, those of the last time, are not empty.
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+        """What the item holds; None if the server says that it has not changed since it sent ``validators``.
 
         Raises: ItemFailed, ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
         """
         raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class SourceKind:
-    """A kind of source: its form, in the admin and the API, and the connector that reads it."""
-
-    name: str
-    label: str | Promise
-    description: str | Promise
-    options: type[forms.Form]
-    connector: type[Connector]
-    interval_minutes: int = 60

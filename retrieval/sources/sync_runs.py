@@ -92,7 +92,7 @@ def _attempt(run: SourceRun) -> None:
         raise SourceRefused(_t("This site knows no sources of the kind %s.") % source.kind)
     if reason := reason_not_to_change(source.collection):
         raise SourceRefused(reason)
-    with kind.connector(all_options(source), source.pk) as connector:
+    with kind(all_options(source), source.pk) as connector:
         Comparison(run).work(connector)
 
 

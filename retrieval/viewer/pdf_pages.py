@@ -87,7 +87,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
         boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
         found = PageLayout(_check_pixels(value["width"]), _check_pixels(value["height"]), boxes)
     except (ValueError, TypeError, KeyError) as error:
-        raise _not_drawn(content_hash, number, "damaged", f"The page's size came back damaged: {error}") from error
+        raise _not_drawn(content_hash, number, f"The page's size came back damaged: {error}") from error
     if content_hash:
         _layouts.put(key, found)
     return found
@@ -109,7 +109,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
     """The picture as WebP, which is kept for the next reader. Raises: PageNotDrawn, PageBusy."""
     _, data = _run_in_sandbox("draw", source, {"number": number}, content_hash)
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-        raise _not_drawn(content_hash, number, "damaged", "What was drawn is no picture.")
+        raise _not_drawn(content_hash, number, "What was drawn is no picture.")
     try:
         _keep_picture(cache / f"{content_hash}-{number}.webp", data)
     except OSError as error:
@@ -142,36 +142,26 @@ def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], co
     _check_failures(content_hash, number)
     limits, slots = (LAYOUT_LIMITS, _measuring_slots) if function == "measure" else (DRAWING_LIMITS, _drawing_slots)
     if not _waiting.acquire(blocking=False):
-        raise _busy(f"{MOST_WAITING} wait already.")
+        raise PageBusy(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
             # Another who waited for the same page may have found out.
             _check_failures(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
-        raise _busy(str(error)) from error
-    except sandbox.LimitExceeded as error:
-        raise _not_drawn(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
-    except sandbox.JobCrashed as error:
-        raise _not_drawn(content_hash, number, "crash", f"Drawing page {number} {error}.") from error
-    except sandbox.JobFailed as error:
-        raise _not_drawn(content_hash, number, "damaged", f"{error.kind}: {error}") from error
-    except OSError as error:
-        raise _not_drawn("", number, "file", f"The file cannot be opened: {error}") from error
-    except sandbox.SandboxUnavailable as error:
-        raise _not_drawn("", number, "sandbox", str(error)) from error
+        raise PageBusy(str(error)) from error
+    except (OSError, sandbox.SandboxUnavailable) as error:
+        # The next attempt may succeed.
+        raise PageNotDrawn(str(error)) from error
+    except sandbox.SandboxError as error:
+        raise _not_drawn(content_hash, number, f"Page {number}: {error}") from error
     finally:
         _waiting.release()
 
 
-def _busy(sentence: str) -> PageBusy:
-    PAGES_NOT_DRAWN.labels(reason="busy").inc()
-    return PageBusy(sentence)
-
-
-def _not_drawn(content_hash: str, number: int, reason: str, sentence: str) -> PageNotDrawn:
-    """The error, which is remembered unless the next attempt may succeed (no ``content_hash``)."""
-    PAGES_NOT_DRAWN.labels(reason=reason).inc()
+def _not_drawn(content_hash: str, number: int, sentence: str) -> PageNotDrawn:
+    """The error, which is remembered for a while."""
+    PAGES_NOT_DRAWN.inc()
     if content_hash:
         _failures.put((content_hash, number), (time.monotonic() + _FAILURE_REMEMBERED_SECONDS, sentence))
     return PageNotDrawn(sentence)

@@ -211,6 +211,7 @@ def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profi
     second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=RetrieverWeights(2, 1)))
     html = admin.get(change(profile)).content.decode()
     assert "Differences to built-in" in html
+    assert admin.get(publish(version)).status_code == 405
     response = admin.post(publish(version), follow=True)
     assert response.redirect_chain == [(change(profile), 302)]
     assert messages(response) == ["In force: default v1."]
@@ -232,13 +233,6 @@ def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profi
     assert messages(response)[-1] == "The built-in profile is in force."
     assert profiles.active_profile().name == "built-in"
     assert LogEntry.objects.latest("pk").get_change_message() == "Withdrew version 1."
-
-
-def test_publishing_leads_back_to_this_site_only(admin, profile, version):
-    assert admin.post(publish(version), {"next": f"{PLAYGROUND}?a=published"}).url == f"{PLAYGROUND}?a=published"
-    assert admin.post(publish(version), {"next": "https://evil.example/"}).url == change(profile)
-    assert admin.get(publish(version)).status_code == 405
-    assert admin.post(reverse("admin:retrieval_searchprofile_publish", args=[10**6])).status_code == 404
 
 
 def test_a_version_that_cannot_be_read_is_told_everywhere(admin, client, profile, version):

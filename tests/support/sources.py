@@ -53,7 +53,7 @@ class Remote:
 
 def make_source(collection: Collection, kind: str, options: dict[str, Any], name: str = "Shelf") -> Source:
     source = Source(collection=collection, name=name, kind=kind, interval_minutes=60)
-    form = KINDS[kind].options(data=options)
+    form = KINDS[kind].form(data=options)
     assert form.is_valid(), form.errors
     store_options(source, KINDS[kind], form.cleaned_data)
     source.save()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from retrieval.sources.kinds import feed, file_servers, local_files, mailbox, website, wikis
+from retrieval.sources.protocol import Connector
 
-KINDS = {
+KINDS: dict[str, type[Connector]] = {
     kind.name: kind
     for kind in (
-        local_files.FOLDER,
-        website.KIND,
-        local_files.GIT,
-        file_servers.S3,
-        file_servers.WEBDAV,
-        mailbox.KIND,
-        feed.KIND,
-        wikis.CONFLUENCE,
-        wikis.MEDIAWIKI,
+        local_files.FolderConnector,
+        website.WebsiteConnector,
+        local_files.GitConnector,
+        file_servers.S3Connector,
+        file_servers.WebDavConnector,
+        mailbox.MailboxConnector,
+        feed.FeedConnector,
+        wikis.ConfluenceConnector,
+        wikis.MediaWikiConnector,
     )
 }

@@ -18,9 +18,7 @@ from retrieval.sources.protocol import (
     Fetched,
     ItemGone,
     RemoteItem,
-    SourceKind,
     SourceRefused,
-    Unchanged,
 )
 
 
@@ -35,6 +33,11 @@ class FeedOptions(Options, Account):
 
 
 class FeedConnector(HttpConnector):
+    name = "feed"
+    label = _("RSS or Atom feed")
+    description = _("Entries of a feed. Those that are no longer in it are kept.")
+    form = FeedOptions
+
     # Feeds hold what is new. What is not in them any more is not gone.
     lists_everything = False
 
@@ -64,7 +67,7 @@ class FeedConnector(HttpConnector):
             fingerprint = hashlib.sha256(told.encode()).hexdigest()
             yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         if self.options.get("content") == "entry" or not item.url:
             return self._entries[item.key]
         try:
@@ -72,12 +75,3 @@ class FeedConnector(HttpConnector):
         except ItemGone:
             # The page is away, the entry is there.
             return self._entries[item.key]
-
-
-KIND = SourceKind(
-    name="feed",
-    label=_("RSS or Atom feed"),
-    description=_("Entries of a feed. Those that are no longer in it are kept."),
-    options=FeedOptions,
-    connector=FeedConnector,
-)

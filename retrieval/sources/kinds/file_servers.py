@@ -22,7 +22,7 @@ from retrieval.sources.network import (
     text_of,
 )
 from retrieval.sources.options import Account, AddressField, Options, SecretField
-from retrieval.sources.protocol import Fetched, RemoteItem, SourceKind, SourceUnavailable, Unchanged
+from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
 
 # One level at a time: servers refuse to list everything below at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
@@ -40,6 +40,11 @@ class WebDavOptions(Options, Account):
 
 
 class WebDavConnector(HttpConnector):
+    name = "webdav"
+    label = _("WebDAV")
+    description = _("A folder of Nextcloud, ownCloud or another WebDAV server.")
+    form = WebDavOptions
+
     def _read_address(self) -> str:
         return super()._read_address().rstrip("/") + "/"
 
@@ -74,15 +79,6 @@ def _path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-WEBDAV = SourceKind(
-    name="webdav",
-    label=_("WebDAV"),
-    description=_("A folder of Nextcloud, ownCloud or another WebDAV server."),
-    options=WebDavOptions,
-    connector=WebDavConnector,
-)
-
-
 class S3Options(Options):
     endpoint = AddressField(
         label=_("Server"), help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or that of MinIO or Ceph.")
@@ -109,6 +105,11 @@ class S3Options(Options):
 
 
 class S3Connector(HttpConnector):
+    name = "s3"
+    label = _("S3 bucket")
+    description = _("Objects of a bucket: Amazon S3, MinIO, Ceph and others of its protocol.")
+    form = S3Options
+
     def _read_address(self) -> str:
         return f"{self.options['endpoint'].rstrip('/')}/{self.options['bucket']}"
 
@@ -133,7 +134,7 @@ class S3Connector(HttpConnector):
             check_progress(seen, [key for key, _entry in keys_and_entries])
             query["continuation-token"] = text_of(page, "NextContinuationToken")
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
@@ -148,12 +149,3 @@ class S3Connector(HttpConnector):
         credentials = Credentials(self.options["access_key"], self.options.get("secret_key", ""))
         S3SigV4Auth(credentials, "s3", self.options["region"]).add_auth(request)
         return self._client.get(url, headers=dict(request.headers.items()), redirects=0)
-
-
-S3 = SourceKind(
-    name="s3",
-    label=_("S3 bucket"),
-    description=_("Objects of a bucket: Amazon S3, MinIO, Ceph and others of its protocol."),
-    options=S3Options,
-    connector=S3Connector,
-)

@@ -29,7 +29,6 @@ from retrieval.sources.protocol import (
     ItemGone,
     ItemRejected,
     RemoteItem,
-    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -71,6 +70,12 @@ class FolderOptions(Options):
 
 
 class FolderConnector(Connector):
+    name = "folder"
+    label = _("Folder")
+    description = _("A folder of the server, or a share that is mounted there. It is checked every minute.")
+    form = FolderOptions
+    interval_minutes = 1
+
     def list_items(self) -> Iterator[RemoteItem]:
         root = allowed_folder(self.options["path"])
         if not root.is_dir():
@@ -124,16 +129,6 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-FOLDER = SourceKind(
-    name="folder",
-    label=_("Folder"),
-    description=_("A folder of the server, or a share that is mounted there. It is checked every minute."),
-    options=FolderOptions,
-    connector=FolderConnector,
-    interval_minutes=1,
-)
-
-
 # One answer of a server, which is held in memory.
 _MOST_BYTES = 256 * 2**20
 
@@ -159,6 +154,11 @@ class GitOptions(Options, Account):
 
 
 class GitConnector(Connector):
+    name = "git"
+    label = _("Git repository")
+    description = _("Files of a branch, over https or in a folder of the server. Only changed files are read again.")
+    form = GitOptions
+
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._repository: Any = None
@@ -271,12 +271,3 @@ def _git_client(client: Client, repository: str) -> Any:
             return told, io.BytesIO(answer.body).read
 
     return GitOverHttp(repository)
-
-
-GIT = SourceKind(
-    name="git",
-    label=_("Git repository"),
-    description=_("Files of a branch, over https or in a folder of the server. Only changed files are read again."),
-    options=GitOptions,
-    connector=GitConnector,
-)

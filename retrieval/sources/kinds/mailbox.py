@@ -23,7 +23,6 @@ from retrieval.sources.protocol import (
     ItemGone,
     ItemRejected,
     RemoteItem,
-    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -71,6 +70,11 @@ class _Connection(imaplib.IMAP4):
 
 
 class MailboxConnector(Connector):
+    name = "mailbox"
+    label = _("Mailbox")
+    description = _("Messages of a folder, over IMAP. They are not changed on the server: unread messages stay unread.")
+    form = MailboxOptions
+
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._imap: _Connection | None = None
@@ -141,12 +145,3 @@ class MailboxConnector(Connector):
             # The connection is of no use any more, and neither are further items of it.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer
-
-
-KIND = SourceKind(
-    name="mailbox",
-    label=_("Mailbox"),
-    description=_("Messages of a folder, over IMAP. They are not changed on the server: unread messages stay unread."),
-    options=MailboxOptions,
-    connector=MailboxConnector,
-)

@@ -31,15 +31,12 @@ from retrieval.sources.network import (
 )
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
-    UNCHANGED,
     Fetched,
     ItemFailed,
     ItemGone,
     RemoteItem,
-    SourceKind,
     SourceRefused,
     SourceUnavailable,
-    Unchanged,
 )
 
 _MOST_CHARACTERS = 3 * 2**20
@@ -118,6 +115,12 @@ class WebsiteOptions(Options, Account):
 
 
 class WebsiteConnector(HttpConnector):
+    name = "website"
+    label = _("Website")
+    description = _("Pages of a host, found by following links or in the sitemap.")
+    form = WebsiteOptions
+    interval_minutes = 1440
+
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._hosts = {urlsplit(self._address).netloc}
@@ -136,7 +139,7 @@ class WebsiteConnector(HttpConnector):
             if self._is_here(url):
                 yield self._item(url, depth=0)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
                 raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
@@ -147,7 +150,7 @@ class WebsiteConnector(HttpConnector):
         if item.is_entry:
             check_listing(response)
         if response.is_unchanged:
-            return UNCHANGED
+            return None
         check_item(response, item.name)
         name, media_type = name_and_type(item.name, response)
         if media_type in _HTML:
@@ -311,13 +314,3 @@ def _unpack(data: bytes) -> bytes:
     if unpacking.unconsumed_tail:
         raise ValueError("too large")
     return text
-
-
-KIND = SourceKind(
-    name="website",
-    label=_("Website"),
-    description=_("Pages of a host, found by following links or in the sitemap."),
-    options=WebsiteOptions,
-    connector=WebsiteConnector,
-    interval_minutes=1440,
-)

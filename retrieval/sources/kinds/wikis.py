@@ -19,7 +19,6 @@ from retrieval.sources.protocol import (
     ItemFailed,
     ItemGone,
     RemoteItem,
-    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -74,6 +73,11 @@ class MediaWikiOptions(Options, Account):
 
 
 class MediaWikiConnector(WikiConnector):
+    name = "mediawiki"
+    label = _("MediaWiki")
+    description = _("Pages of a namespace. Only pages with a new revision are read again.")
+    form = MediaWikiOptions
+
     def list_items(self) -> Iterator[RemoteItem]:
         if self.options.get("username"):
             self._sign_in()
@@ -124,15 +128,6 @@ class MediaWikiConnector(WikiConnector):
             raise SourceRefused(_t("The wiki refused the user name or the password."))
 
 
-MEDIAWIKI = SourceKind(
-    name="mediawiki",
-    label=_("MediaWiki"),
-    description=_("Pages of a namespace. Only pages with a new revision are read again."),
-    options=MediaWikiOptions,
-    connector=MediaWikiConnector,
-)
-
-
 class ConfluenceOptions(Options, Account):
     url = AddressField(
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
@@ -143,6 +138,13 @@ class ConfluenceOptions(Options, Account):
 
 class ConfluenceConnector(WikiConnector):
     """Asks by CQL alone, which Cloud, Data Center and Server answer alike."""
+
+    name = "confluence"
+    label = _("Confluence")
+    description = _(
+        "Pages of a space, in the cloud or on a server of your own. Only pages with a new version are read again."
+    )
+    form = ConfluenceOptions
 
     def list_items(self) -> Iterator[RemoteItem]:
         cql = f'space="{self.options["space"]}" and type=page order by id'
@@ -176,14 +178,3 @@ class ConfluenceConnector(WikiConnector):
         if password and not self.options.get("username"):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
         return super()._open()
-
-
-CONFLUENCE = SourceKind(
-    name="confluence",
-    label=_("Confluence"),
-    description=_(
-        "Pages of a space, in the cloud or on a server of your own. Only pages with a new version are read again."
-    ),
-    options=ConfluenceOptions,
-    connector=ConfluenceConnector,
-)

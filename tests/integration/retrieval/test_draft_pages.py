@@ -27,7 +27,7 @@ from retrieval.models import Chunk, Collection, Document, Draft
 from tests.support.pages import messages, staff
 from tests.support.remembered import remembered
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 Ingest = Callable[..., Document]
 DOCUMENTS = "/admin/retrieval/document/"

@@ -58,7 +58,7 @@ def test_documents_follow_what_the_source_holds(remote: Remote, collection: Coll
     remote.put("g", "The pump g is new.")
     run = run_once(source)
     # A feed does not say that something is gone.
-    forgets = KINDS[remote.kind].connector.lists_everything
+    forgets = KINDS[remote.kind].lists_everything
     assert numbers(run) == (1, 0, 5, int(forgets), 0), run.details
     assert len(names()) == 6 + (not forgets)
 

@@ -352,9 +352,9 @@ def test_the_command_tells_what_it_did(source: Source, shelf: FolderRemote, caps
 
 
 def test_options_are_checked_and_secrets_are_not_stored_in_plain(collection: Collection, settings: Any) -> None:
-    assert KINDS["folder"].options(data={"path": "/etc"}).errors.keys() == {"path"}
+    assert KINDS["folder"].form(data={"path": "/etc"}).errors.keys() == {"path"}
     for address in ("http://me:secret@example.org", "ftp://example.org/"):
-        assert "url" in KINDS["website"].options(data={"url": address}).errors
+        assert "url" in KINDS["website"].form(data={"url": address}).errors
     options = {"url": "https://example.org/", "way": "crawl", "depth": 1, "delay": 1, "password": "t0p-secret"}
     source = make_source(collection, "website", options)
     assert "t0p-secret" not in f"{source.secret} {source.options}"

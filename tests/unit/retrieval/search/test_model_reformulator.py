@@ -93,12 +93,12 @@ def test_what_has_to_be_kept_must_come_back(server: CompletionServer, kept: str)
 @pytest.mark.parametrize(
     ("status", "raw", "why"),
     [
-        (500, b"at host 10.0.0.1 sk-very-secret", "HTTP 500: at host 10.0.0.1 [API key]"),
+        (500, b"at host 10.0.0.1 sk-very-secret", 'HTTP 500: "at host 10.0.0.1 [API key]"'),
         (401, b"your key sk-very-secret", "refused the API key"),
         (200, b"<html>", "not a chat completion"),
         (200, b'{"choices": []}', "not a chat completion"),
         (200, b'{"choices": [{"message": {"content": 3}}]}', "without a word"),
-        (200, b"x" * 300_000, "more than an answer can be"),
+        (200, b"x" * 300_000, "longer than 262144 bytes"),
     ],
 )
 def test_when_the_server_fails_the_question_stays_and_says_so(
