@@ -64,7 +64,6 @@ def setting(default: Any, section: str, label: str, help_text: str, **more: Any)
 LARGEST_DEPTH = 200
 LARGEST_BUDGET_TOKENS = 8000
 LARGEST_BLOCKS = 8
-LARGEST_WEIGHT = 100
 NO_RERANKER = "none"
 
 # Weights of the textbook-chatbot design, (vector, lexical).
@@ -235,10 +234,7 @@ class ProfileSettings:
         (),
         BOOSTS,
         _("Metadata boosts"),
-        _(
-            "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
-            "Numbers, true and false are taken as such, and as text in quotation marks."
-        ),
+        _("The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down."),
         as_published=(),
     )
 

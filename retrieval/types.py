@@ -253,6 +253,8 @@ class MetadataBoost:
     def __post_init__(self) -> None:
         if not self.key or not isinstance(self.weight, (int, float)) or not -10 <= self.weight <= 10:
             raise ValueError("A metadata boost needs a key and a weight between -10 and 10.")
+        if not isinstance(self.value, (str, int, float, bool)):
+            raise ValueError("The value of a metadata boost is a text, a number, true or false.")
 
 
 @dataclass(frozen=True, slots=True)

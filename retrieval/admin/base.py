@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -23,7 +22,7 @@ from django.views.decorators.http import require_POST
 
 from retrieval.documents.drafts.editing import changing, draft_of, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Chunk, Collection, CollectionGrant, Document, Draft
+from retrieval.models import Chunk, Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet, is_superuser
 from retrieval.rights import seen_whole_by
 
@@ -211,29 +210,13 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 # the reason and where to change it instead.
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRights:
-    """Why a document may not be changed here (empty: it may), and the draft concerned.
-
-    The document is part of ``draft`` or, with ``instead``, must be changed there; ``counterpart`` is then the address
-    of the same source in the draft, empty if there is none.
-    """
-
-    reason: str
-    draft: Draft | None = None
-    instead: bool = False
-    counterpart: str = ""
-
-
 class GuardedAdmin(PageAdmin, CuratedAdmin):
     """Documents, or what is made of them."""
 
-    def may_change(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Whether the user could change it if its collection could be changed now."""
-        return admin.ModelAdmin.has_change_permission(self, request, obj)
-
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        return self.may_change(request, obj) and (obj is None or not find_change_rights(request, obj).reason)
+        """A form that is sent is refused with the reason, by ``changing``."""
+        may = super().has_change_permission(request, obj)
+        return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
 
     def changeform_view(
         self,
@@ -242,27 +225,24 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        found = self.get_object(request, object_id) if object_id else None
-        if found is None or not self.has_view_permission(request, found):
-            return super().changeform_view(request, object_id, form_url, extra_context)
-        reason = find_change_rights(request, found).reason
-        if request.method == "POST" and reason and self.may_change(request, found):
-            return self._refuse(request, reason)
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except DocumentRejected as error:
-            # A draft was begun, or published, after the look above.
-            return self._refuse(request, str(error))
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(request.path)
 
     def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
+        document = obj.document if isinstance(obj, Chunk) else obj
+        in_draft = draft_of(document.collection)
+        instead = document.collection.drafts.open().first()
+        same = Document.objects.filter(collection=instead.working_copy_id, source=document.source) if instead else None
         return {
-            "standing": find_change_rights(request, obj),
+            "reason": find_reason(request, obj),
+            "in_draft": in_draft,
+            "draft_instead": instead,
+            "same_in_draft": same.first() if same is not None else None,
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
         }
-
-    def _refuse(self, request: HttpRequest, reason: str) -> HttpResponse:
-        self.message_user(request, reason, messages.ERROR)
-        return HttpResponseRedirect(request.path)
 
 
 class GuardedDeletionAdmin(GuardedAdmin):
@@ -270,7 +250,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
         may = super().has_delete_permission(request, obj)
-        return may and (obj is None or not find_change_rights(request, obj).reason)
+        return may and (obj is None or not find_reason(request, obj))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -314,21 +294,10 @@ def count_deletion(
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []
 
 
-def find_change_rights(request: HttpRequest, found: Document | Chunk) -> ChangeRights:
-    """The change rights, cached for the request because the admin asks often."""
+def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
+    """Why the document may not be changed now; cached for the request, because the admin asks often."""
     document = found.document if isinstance(found, Chunk) else found
-    known: dict[int, ChangeRights] = request.__dict__.setdefault("standing_of_documents", {})
-    if document.pk not in known:
-        known[document.pk] = _load_change_rights(document)
-    return known[document.pk]
-
-
-def _load_change_rights(document: Document) -> ChangeRights:
-    reason = reason_not_to_change(document.collection)
-    if (draft := draft_of(document.collection)) is not None:
-        return ChangeRights(reason, draft)
-    if (draft := document.collection.drafts.open().first()) is None:
-        return ChangeRights(reason)
-    there = Document.objects.filter(collection=draft.working_copy_id, source=document.source).first()
-    address = reverse("admin:retrieval_document_change", args=[there.pk]) if there else ""
-    return ChangeRights(reason, draft, instead=True, counterpart=address)
+    known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
+    if document.collection_id not in known:
+        known[document.collection_id] = reason_not_to_change(document.collection)
+    return known[document.collection_id]

@@ -140,7 +140,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
                 entrust(obj, request.user)
             if not change or "text_search_configuration" not in form.changed_data:
                 return
-            number = requeue_all(obj.documents.order_by("pk").select_for_update())
+            number = requeue_all(obj.documents.all())
         message = ngettext(
             "%d document will be read again, because words are reduced differently now.",
             "%d documents will be read again, because words are reduced differently now.",

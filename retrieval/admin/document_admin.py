@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -354,9 +354,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     @admin.action(description=_("Read again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         with transaction.atomic():
-            for document in queryset.order_by("pk").select_for_update(of=("self",)):
-                submission.requeue(document)
-            number = queryset.count()
+            number = requeue_all(queryset)
         message = ngettext("%d document will be read again.", "%d documents will be read again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -426,13 +424,12 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))
 
 
-def requeue_all(documents: Iterable[Document]) -> int:
-    """Queue the documents to be read again; returns how many."""
-    number = 0
-    for document in documents:
+def requeue_all(documents: QuerySet[Document]) -> int:
+    """Queue the documents to be read again, in a transaction; returns how many."""
+    locked = list(documents.order_by("pk").select_for_update(of=("self",)))
+    for document in locked:
         submission.requeue(document)
-        number += 1
-    return number
+    return len(locked)
 
 
 def _fact(name: str, value: object) -> SafeString:

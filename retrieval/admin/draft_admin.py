@@ -5,18 +5,14 @@ documents' own pages.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, reverse
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
@@ -33,11 +29,6 @@ MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
-def _changes(draft: Draft) -> Changes:
-    """The draft's changes, or those it made if it is published."""
-    return _stored_changes(draft) if draft.status == Draft.Status.PUBLISHED else changes_of(draft)
-
-
 def _stored_changes(draft: Draft) -> Changes:
     """The changes that the draft made; nothing before it is published."""
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
@@ -52,7 +43,17 @@ def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[t
 
 @admin.register(Draft)
 class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
-    list_display = ["name", "collection", "state", "copied", "changed", "begun", "published"]
+    list_display = [
+        "name",
+        "collection",
+        "state",
+        "copied",
+        "changed",
+        "created_at",
+        "created_by",
+        "published_at",
+        "published_by",
+    ]
     list_filter = ["status", ("collection", CollectionFilter)]
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
     list_per_page = 50
@@ -83,20 +84,12 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         ]
         return ", ".join(filter(None, counts)) or "–"
 
-    @admin.display(description=_("begun"), ordering="created_at")
-    def begun(self, draft: Draft) -> str:
-        return _describe_event(draft.created_at, draft.created_by)
-
-    @admin.display(description=_("published"), ordering="published_at")
-    def published(self, draft: Draft) -> str:
-        return _describe_event(draft.published_at, draft.published_by)
-
     def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, Any]:
         copied = Document.objects.filter(collection=obj.working_copy_id if obj.is_open else None)
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = Changes() if is_copying else _changes(obj)
+        changes = _stored_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
         # The gates are asked only about what could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
@@ -189,10 +182,3 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         """The draft with this id. Raises: Http404."""
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)
-
-
-def _describe_event(moment: datetime | None, user: AbstractBaseUser | None) -> str:
-    if moment is None:
-        return "–"
-    message = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
-    return f"{message}, {user}" if user is not None else message

@@ -3,137 +3,45 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as _l
 
+from retrieval import dataclass_json
 from retrieval.models import SearchProfile
 from retrieval.profile_settings import (
-    CLASS_WEIGHTS,
-    LARGEST_WEIGHT,
     NO_RERANKER,
     SECTIONS,
     SETTINGS,
     TYPES,
     ImproperProfile,
     ProfileSettings,
+    from_json,
+    to_json,
 )
-from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeights, SearchMethod
+from retrieval.search.metadata_filters import validated_metadata
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
-# Weights and boosts are typed as text, in the form in which differences between versions show them.
+EXAMPLES = {
+    "weights": '{"vector": 0.6, "lexical": 0.4}',
+    "metadata_boosts": '[{"key": "department", "value": "sales", "weight": 0.5}]',
+}
 
 
-class NotationField(forms.CharField):
-    """A setting in a text notation: ``read`` parses the text, and ``write`` formats the value."""
+class StructureField(forms.JSONField):
+    """A setting of several values, typed as the JSON in which profiles are stored."""
 
-    def __init__(self, read: Callable[[str], Any], write: Callable[[Any], str], example: str, **kwargs: Any) -> None:
-        self.read, self.write = read, write
-        attrs = {"rows": example.count("\n") + 1, "cols": 60, "placeholder": example}
-        super().__init__(required=False, widget=forms.Textarea(attrs=attrs), **kwargs)
-
-    def prepare_value(self, value: Any) -> str:
-        return value if isinstance(value, str) else self.write(value)
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
 
     def clean(self, value: Any) -> Any:
-        return self.read(super().clean(value))
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.write(initial).split() != (data or "").split()
-
-
-def read_weights(text: str) -> RetrieverWeights | None:
-    """The two weights; None for an empty text. Raises: ValidationError unless both are given."""
-    if not text:
-        return None
-    numbers = dict(part.split(maxsplit=1) for part in text.split(",") if len(part.split()) > 1)
-    if set(numbers) != set(Retriever):
-        raise ValidationError(_t("Give both weights: vector 0.6, lexical 0.4. A weight of 0 leaves a retriever out."))
-    field = forms.FloatField(min_value=0, max_value=LARGEST_WEIGHT)
-    weights = {str(name): field.clean(number) for name, number in numbers.items()}
-    if not any(weights.values()):
-        raise ValidationError(_t("One of the two weights must be more than 0."))
-    return RetrieverWeights(**weights)
-
-
-def write_weights(weights: RetrieverWeights | None) -> str:
-    return f"vector {_in_full(weights.vector)}, lexical {_in_full(weights.lexical)}" if weights is not None else ""
-
-
-def read_class_weights(text: str) -> dict[QueryClass, RetrieverWeights]:
-    """The weights by class: in each line a class, a colon and its weights. Raises: ValidationError."""
-
-    def read(line: str) -> tuple[QueryClass, RetrieverWeights]:
-        name, _colon, weights = line.partition(":")
-        if name.strip() not in set(QueryClass):
-            raise ValidationError(_t("There is no question class “%s”.") % name)
-        return QueryClass(name.strip()), read_weights(weights.strip() or "-")  # type: ignore[return-value]
-
-    return dict(_read_lines(text, read))
-
-
-def write_class_weights(weights: Mapping[QueryClass, RetrieverWeights]) -> str:
-    return "\n".join(f"{query_class}: {write_weights(weights[query_class])}" for query_class in QueryClass)
-
-
-def read_boosts(text: str) -> tuple[MetadataBoost, ...]:
-    """The boosts: in each line a key, an equals sign, a value and a weight. A value that looks like a number, true or
-    false is read as one; in quotation marks it is text. Raises: ValidationError.
-    """
-
-    def read(line: str) -> MetadataBoost:
-        key, _equals, rest = (part.strip() for part in line.partition("="))
-        value, _blank, weight = rest.rpartition(" ")
-        if not key or not value:
-            raise ValidationError(_t("Write a key, a value and a weight: department = sales 0.5."))
-        number = forms.FloatField(min_value=-10, max_value=10).clean(weight)
-        if number == 0:
-            raise ValidationError(_t("A weight of 0 changes nothing."))
-        key = forms.CharField(max_length=200).clean(key)
-        return MetadataBoost(key=key, value=_scalar(forms.CharField(max_length=500).clean(value)), weight=number)
-
-    return tuple(_read_lines(text, read))
-
-
-def write_boosts(boosts: Sequence[MetadataBoost]) -> str:
-    def write(value: Any) -> str:
-        is_plain = isinstance(value, str) and _scalar(value) == value
-        return value if is_plain else json.dumps(value, ensure_ascii=False)
-
-    return "\n".join(f"{boost.key} = {write(boost.value)} {_in_full(boost.weight)}" for boost in boosts)
-
-
-def _read_lines(text: str, read: Callable[[str], Any]) -> list[Any]:
-    found, errors = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            found += [read(line.strip())] if line.strip() else []
-        except ValidationError as error:
-            errors += [_t("Line %(number)d: %(error)s") % {"number": number, "error": e} for e in error.messages]
-    if errors:
-        raise ValidationError(errors)
-    return found
-
-
-def _in_full(number: float) -> str:
-    return repr(float(number)).removesuffix(".0")
-
-
-def _scalar(text: str) -> str | int | float | bool:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    if isinstance(value, float) and not math.isfinite(value):
-        return text
-    return value if isinstance(value, (str, int, float)) else text
+        given = super().clean(value)
+        validated_metadata({"": given})
+        return given
 
 
 def setting_field(name: str) -> forms.Field:
@@ -152,13 +60,8 @@ def setting_field(name: str) -> forms.Field:
             return forms.FloatField(widget=widget, required=not setting.when_empty, **options)
         case "SearchMethod" | "str":
             return forms.ChoiceField(**options)
-        case "RetrieverWeights":
-            return NotationField(read_weights, write_weights, "vector 0.6, lexical 0.4", **options)
-        case "Mapping[QueryClass, RetrieverWeights]":
-            return NotationField(read_class_weights, write_class_weights, write_class_weights(CLASS_WEIGHTS), **options)
-    return NotationField(
-        read_boosts, write_boosts, "department = sales 0.5\nyear = 2025 1\ncurrent = true -1", **options
-    )
+    attrs = {"rows": 4 if name == "class_weights" else 2, "cols": 60, "placeholder": EXAMPLES.get(name, "")}
+    return StructureField(required=False, widget=forms.Textarea(attrs=attrs), **options)
 
 
 METHOD_NAMES = {
@@ -206,8 +109,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        filled_in = {name: getattr(self.starting_point, name) for name in SETTINGS}
-        kwargs["initial"] = {**filled_in, **(kwargs.get("initial") or {})}
+        kwargs["initial"] = {**to_json(self.starting_point), **(kwargs.get("initial") or {})}
         super().__init__(*args, **kwargs)
         self.profile_settings: ProfileSettings | None = None
         if "reranker" in self.fields:
@@ -227,9 +129,10 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         names = [name for name in SETTINGS if name in self.fields]
         if not names or any(name in self.errors for name in names):
             return cleaned
-        values = {name: cleaned[name] for name in names}
+        # What is left empty has its default, unless being empty means something.
+        given = {name: cleaned[name] for name in names if cleaned[name] is not None or SETTINGS[name].when_empty}
         try:
-            self.profile_settings = replace(self.starting_point, **{**values, "method": SearchMethod(values["method"])})
+            self.profile_settings = from_json(given)
         except ImproperProfile as error:
             for name, message in error.errors.items():
                 self.add_error(name, f"This {message}.")
@@ -250,7 +153,9 @@ def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[s
         old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)
         if name == "class_weights":
             changed = [each for each in QueryClass if old[each] != new[each]]
-            rows += [(f"{label}: {each}", write_weights(old[each]), write_weights(new[each])) for each in changed]
+            rows += [
+                (f"{label}: {each}", _write_value(name, old[each]), _write_value(name, new[each])) for each in changed
+            ]
         elif old != new:
             rows.append((label, _write_value(name, old), _write_value(name, new)))
     return rows
@@ -264,10 +169,8 @@ def _write_value(name: str, value: Any) -> str:
             return _t("yes") if value else _t("no")
         case float():
             return f"{value:g}"
-        case RetrieverWeights():
-            return write_weights(value)
-        case tuple():
-            return write_boosts(value).replace("\n", "; ") or _t("none")
+        case RetrieverWeights() | tuple():
+            return json.dumps(dataclass_json.to_json(value), ensure_ascii=False)
     return str(value)
 
 

@@ -30,7 +30,7 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights import source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import refused_addresses, save_source, store_options
+from retrieval.sources.options import save_source, store_options
 from retrieval.sources.protocol import Connector
 from retrieval.sources.states import standing_of, standings_of
 
@@ -73,8 +73,6 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         chosen = (cleaned or {}).get("collection")
         if self.instance.pk is None and chosen is not None and (reason := reason_not_to_change(chosen)):
             self.add_error("collection", ValidationError(reason))
-        for name, sentence in refused_addresses(self.kind, cleaned or {}).items():
-            self.add_error(name, ValidationError(sentence))
         return cleaned
 
     def _post_clean(self) -> None:

@@ -76,20 +76,6 @@ class NameField(serializers.ChoiceField):
         return data
 
 
-class TopKField(serializers.IntegerField):
-    """The number of results: between 1 and the number that each retriever returns."""
-
-    default_error_messages = {"invalid": "This must be a whole number."}
-
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, bool):
-            self.fail("invalid")
-        value = super().to_internal_value(data)
-        if not 1 <= value <= settings.RETRIEVAL_DEPTH:
-            raise serializers.ValidationError(f"This must lie between 1 and {settings.RETRIEVAL_DEPTH}.")
-        return value
-
-
 @extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
     """A JSON object; in a form, its text."""
@@ -175,7 +161,13 @@ class FiltersSerializer(KnownFieldsOnly):
 
 class SearchRequestSerializer(KnownFieldsOnly):
     query = TextField(max_length=LONGEST_QUERY)
-    top_k = TopKField(required=False, allow_null=True, help_text="How many results; empty: the site's default.")
+    top_k = serializers.IntegerField(
+        min_value=1,
+        max_value=settings.RETRIEVAL_DEPTH,
+        required=False,
+        allow_null=True,
+        help_text="How many results; empty: the site's default.",
+    )
     collection = TextField(
         required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all."
     )

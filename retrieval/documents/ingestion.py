@@ -46,7 +46,6 @@ from retrieval.index.chunk_writer import NewChunk, replace_chunks
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.database import is_node_lost
 from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat
-from retrieval.infrastructure.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.media_types import PDF
 from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
@@ -222,7 +221,6 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
     tables = read_tables(extracted)
     instructions = find_instructions(extracted.text)
-    INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
         current = document.lock()
         current.title, current.extracted_title = title, extracted_title

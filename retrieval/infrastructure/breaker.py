@@ -18,7 +18,7 @@ from enum import StrEnum
 from weakref import WeakValueDictionary
 
 from retrieval.infrastructure import deadline
-from retrieval.infrastructure.metrics import BREAKER_OPEN, BREAKER_OPENED
+from retrieval.infrastructure.metrics import BREAKER_OPEN
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,6 @@ class Breaker:
                 self._opened_at = self._clock()
         if opens:
             BREAKER_OPEN.labels(part=self.part).set(1)
-            BREAKER_OPENED.labels(part=self.part).inc()
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:

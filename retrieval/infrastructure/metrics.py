@@ -47,9 +47,6 @@ BREAKER_OPEN = Gauge(
     ["part"],
     multiprocess_mode="livemax",
 )
-BREAKER_OPENED = Counter(
-    "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]
-)
 PAGES_RECOGNISED = Counter(
     "ragsite_pages_recognised",
     "Pages of scans that were given to text recognition, by result: recognised, failed.",
@@ -60,7 +57,4 @@ FILES_BEYOND_LIMITS = Counter(
     "ragsite_ingest_files_beyond_limits",
     "Files rejected for what reading them took: time, memory, output or crash.",
     ["limit"],
-)
-INSTRUCTED_DOCUMENTS = Counter(
-    "ragsite_ingest_instructed_documents", "Documents read that hold sentences which instruct a language model."
 )

@@ -1,7 +1,7 @@
 """What a source lists is compared with what it held the last time, and what differs is read.
 
-What was done stands on the rows of the items, with the number of the run, so that whoever goes on after a worker that
-died does nothing twice, and removes nothing before everything was listed.
+The rows of the items say what the run with this number did. A worker that goes on with the run of a dead one does
+nothing twice, and removes nothing before everything was listed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
@@ -49,11 +49,11 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "removed", "held")
 
 
 class Tally:
-    """How many items were seen, by what became of them. ``details`` name the first of those that are new, gone, held
-    or failed."""
+    """How many items were seen, by what became of them; it begins with what earlier attempts at the run have done.
+    ``details`` name the first items that are new, gone, held or failed.
+    """
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
-        """With what earlier attempts at the same run have done."""
         self.counts: Counter[str] = Counter()
         self.details: dict[str, list[Any]] = {"failures": []}
         if run.is_preview:
@@ -81,7 +81,9 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Of runs in a row that found nothing new, the last is kept: by the minute, they would soon be all there is."""
+    """Keep the last of several runs in a row that found nothing new: a source that is read every minute would soon list
+    nothing else.
+    """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     if len(last) == 2 and all(map(_found_nothing, last)) and last[0].details == last[1].details:
@@ -97,42 +99,10 @@ def _found_nothing(run: SourceRun) -> bool:
 LARGEST_SHARE = 0.2
 
 
-def remove_gone(
-    run: SourceRun, tally: Tally, gone: Sequence[SourceItem], documents: Collection[str], total: int
-) -> None:
-    """``documents`` are the names of those that there are, ``total`` how many items had one before the run."""
-    consented = {item.pk for item in gone if run.may_remove and item.is_held}
-    in_question = [item for item in gone if item.name in documents and item.pk not in consented]
-    if _is_too_much(len(in_question), total - len(consented)):
-        held = {item.pk for item in in_question}
-        for item in in_question:
-            tally.count("held", _name_of(item))
-        if not run.is_preview:
-            SourceItem.objects.filter(pk__in=held).update(is_held=True)
-        gone = [item for item in gone if item.pk not in held]
-    for item in gone:
-        if item.name in documents:
-            tally.count("removed", _name_of(item))
-        if not run.is_preview:
-            _remove(run, tally, item)
-
-
-def _remove(run: SourceRun, tally: Tally, item: SourceItem) -> None:
-    with changing(run.source.collection_id):
-        run.lock()
-        for document in run.source.own_documents.filter(source=item.name):
-            document.delete()
-            run.write(removed=F("removed") + 1, details=tally.details)
-        item.delete()
-
-
-def _name_of(item: SourceItem) -> str:
-    return item.name or item.key
-
-
 def _is_too_much(gone: int, total: int) -> bool:
-    """Whether so many of all documents are not removed before somebody has looked: more than LARGEST_SHARE, but
-    for a single one; and never all."""
+    """Whether so many of all documents are kept until somebody agrees: all of them, or several that are more than
+    LARGEST_SHARE.
+    """
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
@@ -150,7 +120,7 @@ def check_content(data: bytes, name: str, media_type: str) -> None:
 
 
 def known_formats() -> str:
-    """What decides whether a file is rejected: once it differs, those that were are looked at again."""
+    """A hash of what decides whether a file is rejected. Rejected files are read again once it differs."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
@@ -162,7 +132,7 @@ MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# So many items one after the other that did not answer: the source is away.
+# After so many items in a row that did not answer, the source is away.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
@@ -195,8 +165,7 @@ class Comparison:
         self._walk(connector, self._list(connector))
         self._flush()
         if connector.lists_everything:
-            gone = [item for key, item in self._items.items() if key not in self._present]
-            remove_gone(self._run, self._tally, gone, self._documents, self._total_before)
+            self._remove_gone()
         self._finish()
 
     # What is there --------------------------------------------------------------------------------------------------
@@ -380,6 +349,29 @@ class Comparison:
             )
             self._run.end(SourceRun.Status.DONE)
             forget_old_runs(self._run)
+
+    def _remove_gone(self) -> None:
+        """Remove the items that are gone, with their documents, but hold those that are too many at once."""
+        gone = [item for key, item in self._items.items() if key not in self._present]
+        agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
+        in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
+        is_too_much = _is_too_much(len(in_question), self._total_before - len(agreed))
+        held = {item.pk for item in in_question} if is_too_much else set()
+        if self._is_real:
+            SourceItem.objects.filter(pk__in=held).update(is_held=True)
+        for item in gone:
+            if item.name in self._documents:
+                self._tally.count("held" if item.pk in held else "removed", item.name)
+            if self._is_real and item.pk not in held:
+                self._remove(item)
+
+    def _remove(self, item: SourceItem) -> None:
+        with changing(self._source.collection_id):
+            self._run.lock()
+            for document in self._source.own_documents.filter(source=item.name):
+                document.delete()
+                self._run.write(removed=F("removed") + 1, details=self._tally.details)
+            item.delete()
 
     def _is_still_rejected(self, item: SourceItem) -> bool:
         return item.is_rejected and item.validators.get("formats") == self._formats

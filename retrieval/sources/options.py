@@ -39,11 +39,28 @@ class LinesField(forms.CharField):
             super().run_validators(line)
 
 
-class AddressField(forms.URLField):
-    """An http or https address without a password in it: addresses are shown."""
+def check_server(server: str) -> None:
+    """A validator of what the site will ask: an address, or the name of a machine. One that cannot be found now may be
+    there at the first run.
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(assume_scheme="https", max_length=1000, **kwargs)
+    Raises: ValidationError for one inside the site's own network that no setting allows.
+    """
+    try:
+        resolve(urlsplit(server).hostname or server, 443)
+    except AddressRefused as error:
+        raise ValidationError(str(error)) from error
+    except (SourceUnavailable, ValueError):
+        return
+
+
+class AddressField(forms.URLField):
+    """An http or https address without a password in it: addresses are shown. Without ``is_asked``, only readers use
+    the address, and it may be anywhere.
+    """
+
+    def __init__(self, *, is_asked: bool = True, **kwargs: Any) -> None:
+        validators = [check_server] if is_asked else []
+        super().__init__(assume_scheme="https", max_length=1000, validators=validators, **kwargs)
 
     def clean(self, value: Any) -> str:
         address = str(super().clean(value))
@@ -76,22 +93,6 @@ class Account(forms.Form):
     password = SecretField(
         label=_("Password or token"), help_text=_("Encrypted, and never shown again. Empty: as it is.")
     )
-
-
-def refused_addresses(kind: type[Connector], options: Mapping[str, Any]) -> dict[str, str]:
-    """Why addresses among the options may not be asked, by the option's name. A machine that is not there now may be
-    there at the first run."""
-    refused = {}
-    for name, field in kind.form.base_fields.items():
-        parts = urlsplit(options.get(name) or "") if isinstance(field, AddressField) else None
-        if parts is not None and parts.hostname:
-            try:
-                resolve(parts.hostname, parts.port or 443)
-            except AddressRefused as error:
-                refused[name] = str(error)
-            except SourceUnavailable:
-                continue
-    return refused
 
 
 def store_options(source: Source, kind: type[Connector], options: Mapping[str, Any]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import wraps
 from pathlib import PurePath
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -51,12 +52,27 @@ _NO_PICTURE = (
 )
 
 
-@require_GET
-@never_cache
+def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
+    if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    return None
+
+
+def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Visitors have to sign in first if the site says so."""
+
+    @require_GET
+    @never_cache
+    @wraps(view)
+    def guarded(request: HttpRequest, **arguments: int) -> HttpResponseBase:
+        return _refuse_anonymous(request) or view(request, **arguments)
+
+    return guarded
+
+
+@_for_readers
 def library(request: HttpRequest) -> HttpResponseBase:
     """Documents in service that the visitor may read, by title; ``?collection=`` and ``?q=`` narrow them."""
-    if (refusal := _refuse_anonymous(request)) is not None:
-        return refusal
     collections = Collection.objects.readable_by(request.user).in_service()
     documents = Document.objects.readable_by(request.user).filter(collection__in=collections, text__isnull=False)
     counts = dict(documents.order_by().values_list("collection").annotate(Count("pk")))
@@ -75,12 +91,9 @@ def library(request: HttpRequest) -> HttpResponseBase:
     return render(request, "retrieval/library.html", context)
 
 
-@require_GET
-@never_cache
+@_for_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """The text that is being served, with ``?start=&end=`` marked. 404 for what the visitor may not read."""
-    if (refusal := _refuse_anonymous(request)) is not None:
-        return refusal
     found = _get_document(request, document_id)
     context = {
         "document": found,
@@ -99,20 +112,29 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     return render(request, "retrieval/document.html", context)
 
 
-@require_GET
-@never_cache
+@_for_readers
 def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """The file as it was added, to be saved."""
-    refusal = _refuse_anonymous(request)
-    return refusal if refusal is not None else download(request, _get_document(request, document_id))
+    return download(request, _get_document(request, document_id))
 
 
-@require_GET
-@never_cache
+@_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """A PDF file in the browser's own viewer, which opens the page that ``#page=`` names."""
-    refusal = _refuse_anonymous(request)
-    return refusal if refusal is not None else show_pdf(request, _get_document(request, document_id))
+    """A PDF file in the browser's own viewer, which opens the page that ``#page=`` names. Raises: Http404 for another
+    file, and for one that is gone.
+    """
+    found = _get_document(request, document_id)
+    if found.media_type != PDF:
+        raise Http404
+    file = _open_file(found)
+    is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")
+    file.seek(0)
+    if not is_pdf:
+        file.close()
+        raise Http404
+    response = _send_file(request, found, file, PDF, as_attachment=False)
+    response["Content-Security-Policy"] = _VIEWER_POLICY
+    return response
 
 
 @require_GET
@@ -140,7 +162,7 @@ def _find_picture(
 ) -> HttpResponseBase | tuple[pdf_pages.Source, str]:
     """The picture if it was drawn before, or what it is to be drawn from. Raises: Http404, PageNotDrawn."""
     try:
-        if (refusal := _refuse_anonymous(request)) is not None:
+        if refusal := _refuse_anonymous(request):
             return refusal
         found = _get_document(request, document_id)
         if view_of(found.media_type) is not View.PRINTED:
@@ -176,12 +198,6 @@ def _page_before(request: HttpRequest) -> str:
     return before.path if is_conversation and before.netloc == request.get_host() else ""
 
 
-def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
-    if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
-        return redirect_to_login(request.get_full_path())
-    return None
-
-
 def _get_document(request: HttpRequest, document_id: int) -> Document:
     readable = Document.objects.readable_by(request.user).select_related("collection")
     return get_object_or_404(readable, pk=document_id)
@@ -194,21 +210,6 @@ def download(request: HttpRequest, document: Document) -> HttpResponseBase:
     """The file, to be saved and never shown: it could hold anything. Raises: Http404 when it is gone."""
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
     return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
-
-
-def show_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """A PDF file, to be shown by the browser. Raises: Http404 for all that is no PDF, and for a file that is gone."""
-    if document.media_type != PDF:
-        raise Http404
-    file = _open_file(document)
-    is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")
-    file.seek(0)
-    if not is_pdf:
-        file.close()
-        raise Http404
-    response = _send_file(request, document, file, PDF, as_attachment=False)
-    response["Content-Security-Policy"] = _VIEWER_POLICY
-    return response
 
 
 def _open_file(document: Document) -> BinaryIO:

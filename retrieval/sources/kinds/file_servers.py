@@ -99,6 +99,7 @@ class S3Options(Options):
     base_url = AddressField(
         label=_("Web address of the bucket"),
         required=False,
+        is_asked=False,
         help_text=_("If readers can open the files on the web: the address of the bucket."),
     )
     field_order = ["endpoint", "region", "bucket", "key_prefix", "access_key", "secret_key", "base_url"]

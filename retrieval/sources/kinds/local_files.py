@@ -64,6 +64,7 @@ class FolderOptions(Options):
     base_url = AddressField(
         label=_("Web address of the folder"),
         required=False,
+        is_asked=False,
         help_text=_("If readers can open the files on the web: the path of each file is added to this address."),
     )
     field_order = ["path", "base_url"]
@@ -148,6 +149,7 @@ class GitOptions(Options, Account):
     base_url = AddressField(
         label=_("Web address of the files"),
         required=False,
+        is_asked=False,
         help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added to it."),
     )
     field_order = ["repository", "branch", "base_url", "username", "password"]

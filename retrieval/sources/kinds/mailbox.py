@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import resolve
-from retrieval.sources.options import Account, Options
+from retrieval.sources.options import Account, Options, check_server
 from retrieval.sources.protocol import (
     Connector,
     Fetched,
@@ -32,7 +32,7 @@ _SIZE = re.compile(rb"\bRFC822\.SIZE (\d+)")
 
 
 class MailboxOptions(Options, Account):
-    host = forms.CharField(label=_("Server"), max_length=253)
+    host = forms.CharField(label=_("Server"), max_length=253, validators=[check_server])
     port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=993)
     security = forms.ChoiceField(
         label=_("Encryption"),

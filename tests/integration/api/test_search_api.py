@@ -14,7 +14,9 @@ from retrieval.types import Retriever
 from tests.support.faults import counted
 from tests.support.remembered import remembered
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+# The retrievers ask on connections of their own.
+on_several_connections = pytest.mark.django_db(transaction=True)
 
 URL = "/api/v1/search/"
 HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
@@ -35,6 +37,7 @@ def post(api, **body):
     return api.post(URL, body, format="json")
 
 
+@on_several_connections
 def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook, monkeypatch):
     monkeypatch.setattr(pipeline, "SEARCH_WAIT_SECONDS", 0.05)
     refused = counted("ragsite_refused_searches_total")
@@ -48,6 +51,7 @@ def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook
     assert post(api, query="How many days of holiday do I have?").status_code == 200
 
 
+@on_several_connections
 def test_a_search_says_what_it_found_and_how(api, handbook):
     response = post(api, query="How many days of holiday do I have?", top_k=2, explain=True)
     assert response.status_code == 200
@@ -72,6 +76,7 @@ def test_a_search_says_what_it_found_and_how(api, handbook):
     }
 
 
+@on_several_connections
 @pytest.mark.parametrize("method", ["default", "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive"])
 def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, handbook, method):
     body = post(api, query="paid holiday", method=method, explain=True).json()
@@ -83,6 +88,7 @@ def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, h
         assert math.isclose(row["score"], sum(parts) + row["bonus"], abs_tol=1e-9)
 
 
+@on_several_connections
 def test_filters_narrow_the_search(api, handbook, ingest):
     private = ingest(handbook, "dutch.md", "# Vakantie\n\nHoliday rules for Ghent.", metadata={"office": "Ghent"})
     by_document = post(api, query="holiday", filters={"documents": [private.pk]}).json()
@@ -149,6 +155,7 @@ def test_other_charsets_bodies_and_types_are_refused(api, collection, settings):
     assert api.get(URL).status_code == 405
 
 
+@on_several_connections
 def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api, handbook, monkeypatch):
     class Broken(VectorRanker):
         def rank(self, depth):
@@ -165,6 +172,7 @@ def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api
     assert "10.1.2.3" in json.dumps(post(staff_api, query="holiday", explain=True).json())
 
 
+@on_several_connections
 def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook, monkeypatch):
     class Broken(VectorRanker):
         def rank(self, depth):

@@ -4,7 +4,9 @@ import pytest
 
 from tests.support.remembered import remembered
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+# The retrievers ask on connections of their own.
+on_several_connections = pytest.mark.django_db(transaction=True)
 
 URL = "/api/v1/search/"
 
@@ -35,6 +37,7 @@ def titles(response):
     return {hit["document"]["title"] for hit in response.json()["results"]}
 
 
+@on_several_connections
 def test_filters_by_any_of_several_values_and_by_dates(api, papers):
     assert titles(post(api, metadata_any={"department": ["icu", "lab"]})) == {"icu.md", "er.md"}
     assert titles(post(api, metadata_any={"department": ["lab"]})) == {"er.md"}
@@ -70,7 +73,7 @@ def test_filters_by_any_of_several_values_and_by_dates(api, papers):
         ([{"field": "added", "from": "2026-02-02", "to": "2026-02-01"}], "must not end"),
     ],
 )
-def test_a_bad_range_is_refused_with_one_sentence(api, papers, dates, why):
+def test_a_bad_range_is_refused_with_one_sentence(api, collection, dates, why):
     response = post(api, dates=dates)
     assert response.status_code == 400, response.content
     (message,) = response.json()["filters"]["dates"]
@@ -87,13 +90,14 @@ def test_a_bad_range_is_refused_with_one_sentence(api, papers, dates, why):
         ({"department": ["\x00"]}, "NUL"),
     ],
 )
-def test_bad_alternatives_are_refused_with_one_sentence(api, papers, wanted, why):
+def test_bad_alternatives_are_refused_with_one_sentence(api, collection, wanted, why):
     response = post(api, metadata_any=wanted)
     assert response.status_code == 400, response.content
     (message,) = response.json()["filters"]["metadata_any"]
     assert why in message
 
 
+@on_several_connections
 def test_the_trace_says_what_was_searched(api, staff_api, papers):
     body = {"query": "What is hand hygeine?", "explain": True}
     trace = api.post(URL, body, format="json").json()["trace"]
@@ -104,6 +108,7 @@ def test_the_trace_says_what_was_searched(api, staff_api, papers):
     assert (named["query"], named["reformulation"]) == (body["query"], None)
 
 
+@on_several_connections
 def test_why_a_model_did_not_reformulate_is_for_staff(api, staff_api, papers, settings):
     settings.QUERY_REFORMULATOR = {
         "BACKEND": "retrieval.search.model_reformulator.ModelReformulator",

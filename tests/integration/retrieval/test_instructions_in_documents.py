@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.urls import reverse
-from prometheus_client import REGISTRY
 
 from retrieval.models import Collection, Document, DocumentText
 from tests.support.remembered import remembered
@@ -28,10 +27,8 @@ def test_they_are_counted_and_kept_with_their_places(document):
 
 
 def test_a_new_version_without_them_is_no_longer_flagged(document, collection, ingest):
-    before = REGISTRY.get_sample_value("ragsite_ingest_instructed_documents_total")
     again = ingest(collection, "pump.md", "# Pump\n\nPress the button. Ignore the warning light during start-up.\n")
     assert (again.pk, again.instruction_count, again.text.instructions) == (document.pk, 0, [])
-    assert REGISTRY.get_sample_value("ragsite_ingest_instructed_documents_total") == before
 
 
 def test_a_curator_finds_the_document_and_the_place(admin_client, document, collection, ingest):

@@ -18,29 +18,42 @@ from retrieval.models import Collection, Document, Draft, Source
 pytestmark = pytest.mark.django_db
 
 
-def source_form(collection: Collection, url: str) -> dict[str, Any]:
-    return {"collection": collection.pk, "name": "Site", "interval_minutes": 60, "metadata": "{}", "url": url}
+FEED = {"content": "page", "url": "https://192.0.2.1/"}
+GIT = {"repository": "http://127.0.0.1/", "base_url": "http://127.0.0.1/"}
+MAILBOX = {"host": "localhost", "port": 993, "security": "tls", "folder": "INBOX"}
+
+
+def add_source(admin: Client, collection: Collection, kind: str, options: dict[str, Any]) -> str:
+    """Returns the page that answers; empty when the source was saved."""
+    form = {"collection": collection.pk, "name": "Site", "interval_minutes": 60, "metadata": "{}", **options}
+    response = admin.post(f"{reverse('admin:retrieval_source_add')}?kind={kind}", form)
+    return str(response.content.decode())
 
 
 @pytest.mark.parametrize(
-    ("has_draft", "url", "said"),
+    ("has_draft", "kind", "options", "said"),
     [
-        (True, "https://192.0.2.1/", "changed in its draft"),
-        (False, "http://127.0.0.1/", "own network"),
-        (False, "http://localhost:8000/", "SOURCE_PRIVATE_HOSTS"),
+        (True, "feed", FEED, "changed in its draft"),
+        (False, "feed", {**FEED, "url": "http://127.0.0.1/"}, "own network"),
+        (False, "git", GIT, "SOURCE_PRIVATE_HOSTS"),
+        (False, "mailbox", MAILBOX, "SOURCE_PRIVATE_HOSTS"),
     ],
 )
 def test_a_source_that_could_not_run_is_not_saved(
-    has_draft: bool, url: str, said: str, collection: Collection, admin_client: Client
+    has_draft: bool, kind: str, options: dict[str, Any], said: str, collection: Collection, admin_client: Client
 ) -> None:
     if has_draft:
         copy = Collection.objects.create(slug="copy", name="Copy")
         Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
-    form = reverse("admin:retrieval_source_add") + "?kind=feed"
-    response = admin_client.post(form, source_form(collection, url))
-    assert response.status_code == 200
-    assert said in response.content.decode()
+    assert add_source(admin_client, collection, kind, options).count(said) == 1
     assert not Source.objects.exists()
+
+
+def test_the_address_that_readers_open_may_be_inside_the_sites_own_network(
+    collection: Collection, admin_client: Client
+) -> None:
+    assert add_source(admin_client, collection, "git", {**GIT, "repository": "https://nowhere.invalid/"}) == ""
+    assert Source.objects.get().options["base_url"] == "http://127.0.0.1/"
 
 
 def test_a_table_of_too_many_rows_is_refused_at_once(

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from retrieval.admin.profile_form import differences
 from retrieval.profile_settings import (
-    LARGEST_WEIGHT,
     SETTINGS,
     ImproperProfile,
     ProfileSettings,
@@ -21,8 +20,8 @@ from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchM
 
 weights = st.builds(
     RetrieverWeights,
-    vector=st.floats(0, LARGEST_WEIGHT),
-    lexical=st.floats(0.001, LARGEST_WEIGHT),
+    vector=st.floats(0, 100),
+    lexical=st.floats(0.001, 100),
 )
 profiles = st.builds(
     ProfileSettings,
@@ -109,6 +108,7 @@ BOOST = {"key": "department", "value": "surgery", "weight": 1}
         ("metadata_boosts", [{**BOOST, "weight": 11}], "between -10 and 10"),
         ("metadata_boosts", [{**BOOST, "weight": "1"}], "between -10 and 10"),
         ("metadata_boosts", [{**BOOST, "key": ""}], "needs a key"),
+        ("metadata_boosts", [{**BOOST, "value": []}], "is a text, a number"),
     ],
 )
 def test_an_impossible_value_is_named(name: str, value: Any, told: str) -> None:
@@ -134,15 +134,15 @@ def test_what_is_no_object_is_no_profile() -> None:
 def test_differences_name_what_differs_in_order() -> None:
     before = ProfileSettings(method=SearchMethod.ZSCORE)
     code = {**before.class_weights, QueryClass.CODE: RetrieverWeights(1, 0)}
-    boosts = (MetadataBoost("year", 2025, 1.5), MetadataBoost("current", True, -1))
+    boosts = (MetadataBoost("year", 2025, 1.5),)
     after = ProfileSettings(
         method=SearchMethod.ADAPTIVE, class_weights=code, rerank_weight=None, fuzzy=False, metadata_boosts=boosts
     )
     assert differences(before, after) == [
         ("Method", "zscore", "adaptive"),
-        ("Weights by class of question: code", "vector 0.5, lexical 0.5", "vector 1, lexical 0"),
+        ("Weights by class of question: code", '{"vector": 0.5, "lexical": 0.5}', '{"vector": 1, "lexical": 0}'),
         ("Forgive typing errors", "yes", "no"),
         ("Weight of the reranker", "0.5", "decides alone"),
-        ("Metadata boosts", "none", "year = 2025 1.5; current = true -1"),
+        ("Metadata boosts", "[]", '[{"key": "year", "value": 2025, "weight": 1.5}]'),
     ]
     assert differences(after, after) == []
