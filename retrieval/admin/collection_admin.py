@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
-from django.utils.formats import number_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -52,7 +51,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
     fields = ("name", "slug", "description", "text_search_configuration", "visibility")
-    readonly_fields = ("documents", "passages", "mean_length", "created_at")
+    readonly_fields = ("documents", "passages", "created_at")
     inlines = [GrantInline]
     change_form_template = "admin/retrieval/collection/change_form.html"
 
@@ -127,11 +126,10 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("passages"))
     def passages(self, collection: Collection) -> int:
-        return _statistics(collection).chunks
-
-    @admin.display(description=_("mean length of a passage, in words that are indexed"))
-    def mean_length(self, collection: Collection) -> str:
-        return str(number_format(_statistics(collection).mean_length, 1))
+        try:
+            return collection.statistics.chunks
+        except CollectionStatistics.DoesNotExist:
+            return 0  # it never had passages
 
     def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         with transaction.atomic():
@@ -163,11 +161,3 @@ def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str
     for collection, status, number in documents.values_list("collection", "status").annotate(Count("pk")):
         counts[collection][status] = number
     return counts
-
-
-def _statistics(collection: Collection) -> CollectionStatistics:
-    """The collection's statistics; those of an empty one if it never had passages."""
-    try:
-        return collection.statistics
-    except CollectionStatistics.DoesNotExist:
-        return CollectionStatistics(collection=collection)

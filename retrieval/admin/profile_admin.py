@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -96,7 +96,8 @@ class PlaygroundForm(forms.Form):
 def search_twice(request: HttpRequest) -> dict[str, Any]:
     """The page's context: the form and, with a question in the address, both results."""
     asked = "question" in request.GET
-    given = {"a": PUBLISHED, "b": _newest() or BUILT_IN, **request.GET.dict()}
+    newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
+    given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
     page = {"form": form, "asked": asked, "has_view_permission": True}
     if asked and form.is_valid():
@@ -106,12 +107,6 @@ def search_twice(request: HttpRequest) -> dict[str, Any]:
         page["comparison"] = compare(wanted["question"], filters_for(request.user, collection), both, wanted["top_k"])
         page["differences"] = differences(both[0].settings, both[1].settings)
     return page
-
-
-def _newest() -> str:
-    """The id of the newest version; empty if there is none."""
-    newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
-    return str(newest) if newest else ""
 
 
 @admin.register(SearchProfile)
@@ -127,10 +122,6 @@ class SearchProfileAdmin(PageAdmin):
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SearchProfile]:
-        found: QuerySet[SearchProfile] = super().get_queryset(request)
-        return found.annotate(newest_number=Max("versions__number"))
 
     def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
         may_edit = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
@@ -149,10 +140,10 @@ class SearchProfileAdmin(PageAdmin):
         published = profile.versions.filter(is_published=True).first()
         return badge("ready", _t("v%d in force") % published.number) if published else "-"
 
-    @admin.display(description=_("newest version"), ordering="newest_number")
+    @admin.display(description=_("newest version"))
     def newest(self, profile: SearchProfile) -> str:
-        number = getattr(profile, "newest_number", None)
-        return f"v{number}" if number else "-"
+        newest = profile.versions.first()
+        return f"v{newest.number}" if newest else "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return super().changelist_view(request, {**_in_force(), **(extra_context or {})})

@@ -146,7 +146,8 @@ class DocumentViewSet(
 
         507 when none was accepted because the disk is full.
         """
-        wanted = UploadSerializer(data=_without_files(request))
+        sent: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
+        wanted = UploadSerializer(data={name: value for name, value in sent.items() if name != "file"})
         wanted.is_valid(raise_exception=True)
         fields = wanted.validated_data
         collection = Collection.objects.curated_by(request.user).filter(slug=fields["collection"]).first()
@@ -202,11 +203,6 @@ class DocumentViewSet(
         except DocumentRejected as error:
             return Response({"detail": str(error)}, status=status.HTTP_409_CONFLICT)
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-def _without_files(request: Request) -> dict[str, Any]:
-    fields: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
-    return {name: value for name, value in fields.items() if name != "file"}
 
 
 class _DocumentFilters(serializers.Serializer[Any]):

@@ -58,13 +58,6 @@ def is_short() -> bool:
     return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in rooms())
 
 
-def require_room() -> None:
-    """Raises: DiskFull when a disk has less room than the reserve."""
-    if is_short():
-        DISK_FULL.labels(reason="reserve").inc()
-        raise DiskFull(message())
-
-
 def is_disk_full(error: BaseException | None) -> bool:
     """Whether a full disk caused the error, as the operating system or PostgreSQL tells it."""
     seen: set[int] = set()
@@ -84,7 +77,9 @@ def saving() -> Iterator[None]:
 
     A database that is lost while the reserve is used up counts too: PostgreSQL stops when it cannot write its log.
     """
-    require_room()
+    if is_short():
+        DISK_FULL.labels(reason="reserve").inc()
+        raise DiskFull(message())
     try:
         yield
     except Exception as error:

@@ -85,16 +85,10 @@ def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     None when it is not among them, or leased to a process that is alive. One UPDATE decides: of two callers one
     succeeds.
     """
-    lease = take_lease(rows, pk, **values)
-    return rows.filter(lease=lease).first() if lease is not None else None
-
-
-def take_lease(rows: QuerySet[L], pk: object, **values: Any) -> uuid.UUID | None:
-    """As `acquire`, for who knows the row; returns the lease."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
-    return lease if taken else None
+    return rows.filter(lease=lease).first() if taken else None
 
 
 def renew_lease(held: QuerySet[Any]) -> int:

@@ -147,7 +147,7 @@ class Comparison:
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
         self._is_real = not run.is_preview
-        self._items = {item.key: item for item in self._source.items.all()}
+        self._items = {item.key: item for item in self._source.items.order_by("pk")}
         self._key_of_name = {item.name: key for key, item in self._items.items() if item.name}
         self._documents = set(self._source.own_documents.values_list("source", flat=True))
         self._total_before = sum(item.name in self._documents for item in self._items.values())
@@ -218,9 +218,10 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             return _links(item)
         # A document that somebody deleted comes back.
-        has_all = item is not None and self._has_all(item)
+        has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
-        if item is not None and is_same and (has_all or self._is_still_rejected(item)):
+        is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
+        if item is not None and is_same and (has_all or is_rejected):
             self._keep(item)
             return _links(item)
         self._has_read = True
@@ -372,12 +373,6 @@ class Comparison:
                 document.delete()
                 self._run.write(removed=F("removed") + 1, details=self._tally.details)
             item.delete()
-
-    def _is_still_rejected(self, item: SourceItem) -> bool:
-        return item.is_rejected and item.validators.get("formats") == self._formats
-
-    def _has_all(self, item: SourceItem) -> bool:
-        return item.name in self._documents or item.outcome == Outcome.PASSED
 
 
 def _links(item: SourceItem) -> Iterator[RemoteItem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from ragsite.operations import probes
-from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings, to_json
@@ -86,16 +85,6 @@ def body(settings: ProfileSettings | None = None, **changed):
 
 
 # The form ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_form_has_every_setting():
-    named = [name for _label, options in FIELDSETS for name in options["fields"]]
-    settings = {each.name for each in fields(ProfileSettings)}
-    assert settings <= set(SearchProfileForm.base_fields)
-    assert settings <= set(named)
-    for name in settings:
-        assert SearchProfileForm.base_fields[name].help_text
-    assert set(METHOD_NAMES) == set(SearchMethod)
 
 
 def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):

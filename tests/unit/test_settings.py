@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.admin.profile_form import FIELDSETS, SearchProfileForm
+from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod
 from tests.support import settings_table
@@ -16,6 +16,7 @@ def test_the_manual_has_every_setting_as_it_is_declared() -> None:
 def test_the_form_has_a_field_in_a_section_for_every_setting() -> None:
     shown = [name for _title, options in FIELDSETS for name in options["fields"]]
     assert sorted(shown) == sorted([*SETTINGS, "note"])
+    assert set(METHOD_NAMES) == set(SearchMethod)
     for name, setting in SETTINGS.items():
         field = SearchProfileForm.base_fields[name]
         assert (field.label, field.help_text) == (setting.label, setting.help_text)

@@ -164,7 +164,6 @@ class GitConnector(Connector):
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._repository: Any = None
-        self._is_remote = "://" in options["repository"]
 
     def __exit__(self, *error: object) -> None:
         if self._repository is not None:
@@ -173,9 +172,14 @@ class GitConnector(Connector):
     def list_items(self) -> Iterator[RemoteItem]:
         from dulwich.errors import GitProtocolError, NotGitRepository
         from dulwich.object_store import iter_tree_contents
+        from dulwich.repo import Repo
 
         try:
-            commit = self._fetch_commit() if self._is_remote else self._find_commit()
+            if "://" in self.options["repository"]:
+                commit = self._fetch_commit()
+            else:
+                self._repository = Repo(str(allowed_folder(self.options["repository"])))
+                commit = self._choose(self._repository.get_refs())
         except NotGitRepository as error:
             raise SourceRefused(_t("%s is not a Git repository.") % self.options["repository"]) from error
         except (GitProtocolError, OSError) as error:
@@ -198,12 +202,6 @@ class GitConnector(Connector):
         except DocumentRejected as error:
             raise ItemRejected(str(error)) from error
 
-    def _find_commit(self) -> bytes:
-        from dulwich.repo import Repo
-
-        self._repository = Repo(str(allowed_folder(self.options["repository"])))
-        return self._choose(self._repository.get_refs())
-
     def _fetch_commit(self) -> bytes:
         """The newest commit, without those before it, in a repository of this source's own."""
         from dulwich.repo import Repo
@@ -220,7 +218,10 @@ class GitConnector(Connector):
             found[:] = [self._choose(refs)]
             return [each for each in found if each not in self._repository.object_store]
 
-        with Client(self.options["repository"], account=self._account()) as client:
+        password = self.options.get("password", "")
+        # The name that servers expect beside a token.
+        username = self.options.get("username") or ("x-access-token" if password else "")
+        with Client(self.options["repository"], account=(username, password)) as client:
             _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
         return found[0]
 
@@ -230,11 +231,6 @@ class GitConnector(Connector):
         if not refs.get(name):
             raise SourceRefused(_t("The repository has no branch %s.") % (branch or "HEAD"))
         return refs[name]
-
-    def _account(self) -> tuple[str, str]:
-        password = self.options.get("password", "")
-        # What servers expect beside a token.
-        return self.options.get("username") or ("x-access-token" if password else ""), password
 
 
 def clone_path(number: int) -> Path:

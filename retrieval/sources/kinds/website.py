@@ -8,7 +8,6 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
@@ -42,47 +41,36 @@ from retrieval.sources.protocol import (
 _MOST_CHARACTERS = 3 * 2**20
 
 
-@dataclass(slots=True)
-class PageLinks:
-    """Addresses as they stand in the page. ``base`` is what they are relative to; empty: the page itself."""
+class PageLinks(HTMLParser):
+    """The addresses in the first three million characters of a page, as they are written. ``base`` is what they are
+    relative to; empty: the page itself.
+    """
 
-    base: str = ""
-    canonical: str = ""
-    links: list[str] = field(default_factory=list)
-    is_indexed: bool = True
-    is_followed: bool = True
-
-
-def read_links(data: bytes, charset: str) -> PageLinks:
-    """Of the first three million characters."""
-    try:
-        text = data[: 4 * _MOST_CHARACTERS].decode(charset or "utf-8", "replace")
-    except LookupError:
-        text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
-    reader = _Reader()
-    # Not closed: what is open at the end is no link, and looking for its end again and again takes long.
-    reader.feed(text[:_MOST_CHARACTERS])
-    return reader.found
-
-
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, data: bytes, charset: str) -> None:
         super().__init__(convert_charrefs=False)
-        self.found = PageLinks()
+        self.base = self.canonical = ""
+        self.links: list[str] = []
+        self.is_indexed = self.is_followed = True
+        try:
+            text = data[: 4 * _MOST_CHARACTERS].decode(charset or "utf-8", "replace")
+        except LookupError:
+            text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
+        # Not closed: what is open at the end is no link, and looking for its end again and again takes long.
+        self.feed(text[:_MOST_CHARACTERS])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found, values = self.found, {name: (value or "").strip() for name, value in attrs}
+        values = {name: (value or "").strip() for name, value in attrs}
         relations = values.get("rel", "").lower().split()
         if tag == "a" and values.get("href") and "nofollow" not in relations:
-            found.links.append(values["href"])
+            self.links.append(values["href"])
         elif tag == "base":
-            found.base = found.base or values.get("href", "")
+            self.base = self.base or values.get("href", "")
         elif tag == "link" and "canonical" in relations:
-            found.canonical = found.canonical or values.get("href", "")
+            self.canonical = self.canonical or values.get("href", "")
         elif tag == "meta" and values.get("name", "").lower() in ("robots", "ragsite"):
             said = values.get("content", "").lower()
-            found.is_indexed = found.is_indexed and "noindex" not in said and "none" not in said
-            found.is_followed = found.is_followed and "nofollow" not in said and "none" not in said
+            self.is_indexed = self.is_indexed and "noindex" not in said and "none" not in said
+            self.is_followed = self.is_followed and "nofollow" not in said and "none" not in said
 
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -170,7 +158,7 @@ class WebsiteConnector(HttpConnector):
 
     def _read_page(self, item: RemoteItem, name: str, response: Response) -> Fetched:
         charset = _CHARSET.search(response.headers.get("content-type", ""))
-        page = read_links(response.body, charset[1] if charset else "")
+        page = PageLinks(response.body, charset[1] if charset else "")
         base = response.url
         with suppress(ItemFailed):
             base = join(response.url, page.base) if page.base else response.url

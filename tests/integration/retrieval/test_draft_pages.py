@@ -72,6 +72,14 @@ def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Obj
     return found
 
 
+@pytest.fixture
+def api(admin_user: User) -> APIClient:
+    cache.clear()
+    client = APIClient(raise_request_exception=False)
+    client.force_authenticate(admin_user)
+    return client
+
+
 def copy_of(draft: Draft) -> Collection:
     return Collection.objects.get(draft=draft)
 
@@ -246,8 +254,8 @@ def test_a_published_draft_keeps_its_record(
     assert "published" in messages(admin.post(action(changed, "publish"), follow=True))[0]
 
 
-def test_objections_are_shown_and_overridden_with_a_reason_alone(
-    admin: Client, changed: Draft, objections: list[Objection]
+def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
+    admin: Client, client: Client, admin_user: User, changed: Draft, objections: list[Objection]
 ) -> None:
     objections += [Objection("<i>Worse</i> by 0.2.", "/look/"), Objection("Not measured.")]
     publish = action(changed, "publish")
@@ -262,8 +270,12 @@ def test_objections_are_shown_and_overridden_with_a_reason_alone(
         assert "Not measured." in html
         assert 'name="override"' in html
         assert ("Say why it should be published" in html) == bool(sent)
+    client.force_login(staff("view_draft", "change_draft"))
+    response = client.post(publish, {"override": "I want it."})
+    assert (response.status_code, 'name="override"' in response.content.decode()) == (409, False)
     changed.refresh_from_db()
     assert changed.status == Draft.Status.OPEN
+    client.force_login(admin_user)
     admin.post(publish, {"override": "The <b>law</b> changed."})
     lifecycle.resume(changed.pk)
     assert log_of(changed) == ["Published against objections, because: The <b>law</b> changed."]
@@ -271,18 +283,6 @@ def test_objections_are_shown_and_overridden_with_a_reason_alone(
     assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
     assert "&lt;i&gt;Worse&lt;/i&gt; by 0.2." in html
     assert "Not measured." in html
-
-
-def test_objections_are_overridden_with_permission_alone(
-    client: Client, changed: Draft, objections: list[Objection]
-) -> None:
-    objections.append(Objection("Worse."))
-    client.force_login(staff("view_draft", "change_draft"))
-    response = client.post(action(changed, "publish"), {"override": "I want it."})
-    assert response.status_code == 409
-    assert 'name="override"' not in response.content.decode()
-    changed.refresh_from_db()
-    assert changed.status == Draft.Status.OPEN
 
 
 def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Collection, changed: Draft) -> None:
@@ -358,7 +358,9 @@ def form_of(document: Document, **changed: object) -> dict[str, object]:
     return {**kept, **changed}
 
 
-def test_a_locked_document_is_shown_with_the_reason(admin: Client, locked: Collection) -> None:
+def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_deleted(
+    admin: Client, api: APIClient, locked: Collection
+) -> None:
     document = locked.documents.get(source="pump.md")
     html = html_of(admin.get(page_of(document)))
     assert escape(reason_not_to_change(locked)) in html
@@ -368,6 +370,13 @@ def test_a_locked_document_is_shown_with_the_reason(admin: Client, locked: Colle
     assert messages(response) == [reason_not_to_change(locked)]
     document.refresh_from_db()
     assert document.title != "Other"
+    delete = reverse("admin:retrieval_document_delete", args=[document.pk])
+    for response in (admin.get(delete, follow=True), admin.post(delete, {"post": "yes"}, follow=True)):
+        assert response.redirect_chain == [(page_of(document), 302)]
+        assert messages(response) == [f"Nothing was deleted. {reason_not_to_change(locked)}"]
+    response = api.delete(f"/api/v1/documents/{document.pk}/")
+    assert (response.status_code, response.json()) == (409, {"detail": reason_not_to_change(locked)})
+    assert locked.documents.count() == 3
 
 
 def test_a_locked_document_leads_to_the_same_one_in_the_draft(
@@ -384,16 +393,6 @@ def test_a_locked_document_leads_to_the_same_one_in_the_draft(
     client.force_login(staff("view_document"))
     html = html_of(client.get(page_of(library.documents.get(source="valve.md"))))
     assert page_of(changed) not in html
-
-
-def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> None:
-    document = locked.documents.get(source="pump.md")
-    delete = reverse("admin:retrieval_document_delete", args=[document.pk])
-    told = f"Nothing was deleted. {reason_not_to_change(locked)}"
-    for response in (admin.get(delete, follow=True), admin.post(delete, {"post": "yes"}, follow=True)):
-        assert response.redirect_chain == [(page_of(document), 302)]
-        assert messages(response) == [told]
-    assert locked.documents.count() == 3
 
 
 def test_of_several_documents_all_or_none_are_deleted(admin: Client, locked: Collection, ingest: Ingest) -> None:
@@ -454,21 +453,6 @@ def test_questions_of_a_locked_passage_are_shown(admin: Client, locked: Collecti
 
 
 # The API and the chat ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def api(admin_user: User) -> APIClient:
-    cache.clear()
-    client = APIClient(raise_request_exception=False)
-    client.force_authenticate(admin_user)
-    return client
-
-
-def test_the_api_deletes_no_locked_document(api: APIClient, locked: Collection) -> None:
-    document = locked.documents.get(source="pump.md")
-    response = api.delete(f"/api/v1/documents/{document.pk}/")
-    assert (response.status_code, response.json()) == (409, {"detail": reason_not_to_change(locked)})
-    assert Document.objects.filter(pk=document.pk).exists()
 
 
 def test_programs_are_told_of_collections_in_service_alone(api: APIClient, draft: Draft) -> None:
