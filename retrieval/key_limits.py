@@ -1,7 +1,7 @@
-"""What an API key leaves of its user's rights.
+"""The limits of an API key on the rights of its user.
 
-Whoever authenticates a request with a key puts a :class:`KeyLimits` on the request's user, as ``key_limits``. The
-places that decide on rights look for it there, and narrow what the user may do.
+Authentication with a key sets a :class:`KeyLimits` as ``key_limits`` of the request's user. Every decision on rights
+takes it into account.
 """
 
 from __future__ import annotations

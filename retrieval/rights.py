@@ -82,7 +82,7 @@ def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
 
 
 def why_document(user: Any, document: Document) -> Reason:
-    """As :func:`why_collection`, of a document."""
+    """As :func:`why_collection`, for a document."""
     found = why_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark
@@ -164,7 +164,7 @@ def seen_whole_by(user: object) -> CollectionQuerySet:
 
 
 def source_collections(user: Any) -> CollectionQuerySet:
-    """The collections whose sources ``user`` may see: a source tells of any document that came from it."""
+    """The collections whose sources ``user`` may see: a source names all documents that came from it."""
     return seen_whole_by(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 
@@ -239,7 +239,7 @@ def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Query
 
 
 def _has_any(key: str, values: Sequence[object], path: str) -> Q:
-    """That the metadata hold one of the values under the key, alone or in a list. No value: nothing passes."""
+    """The condition that the metadata have one of the values under the key, alone or in a list; none without values."""
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
 

@@ -1,7 +1,7 @@
 """Signed events for other programs, in the form of Standard Webhooks (standardwebhooks.com).
 
-A delivery is a row that is its own job: one that a worker was killed over is sent again, so a receiver may get it twice
-and knows it by its id.
+A delivery is a row that is its own job. If a worker is killed, it is sent again: a receiver may get it twice, with the
+same id.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# A trial that never told its outcome (its thread died) does not keep others from trying.
+# A trial whose result was never reported (its thread died) does not keep others from trying.
 TRIAL_SECONDS = 120.0
 
 
@@ -68,7 +68,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Ask for a call; whoever may make it tells how it ended. Raises: Open."""
+        """Ask for permission to call; report the result with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
         question = deadline.current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
@@ -107,7 +107,7 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """The call ended without telling anything of the part: its caller went away, or asked what cannot be done."""
+        """The call ended with no result that concerns the part: the caller left, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 

@@ -54,7 +54,7 @@ class ChatEndpoint:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-# Marks by which a model tells a document's text from all else.
+# Marks by which a model distinguishes a document's text from its instructions.
 #
 # Every sentence and every line of a quoted text begins with a mark that is made for the one request ("spotlighting",
 # Hines et al. 2024): words that pretend to be the site's own lack it, and no document can know it.

@@ -51,7 +51,7 @@ def not_waiting() -> Iterator[None]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    """Whether the coordinator told that it could not reach a node. Its message names the node, for the log."""
+    """Whether the coordinator could not reach a node. Its message names the node, for the log."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -63,7 +63,7 @@ def is_node_lost(error: BaseException | None) -> bool:
 
 
 def outage_message() -> str:
-    """For whoever asked."""
+    """The sentence for the person who asked."""
     return _("Part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
 
 

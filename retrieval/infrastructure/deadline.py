@@ -47,7 +47,7 @@ def limit(seconds: float) -> Iterator[Deadline]:
 
 
 def current() -> Deadline | None:
-    """None outside a question: a document that is read has no deadline here."""
+    """The deadline of this question; None outside a question."""
     return _current.get()
 
 

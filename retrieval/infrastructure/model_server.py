@@ -1,4 +1,4 @@
-"""Requests to a server that runs a model: bounded in time and size, and without a word about the key."""
+"""Requests to model servers, bounded in time and size; no message contains the key."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ logger = logging.getLogger(__name__)
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """For all HTTP clients of the process: to read them takes tens of milliseconds. `SSL_CERT_FILE` names others."""
+    """Certificates for all HTTP clients of the process; reading them takes tens of milliseconds. `SSL_CERT_FILE` names
+    others.
+    """
     return httpx2.create_ssl_context()
 
 
-# What a server takes slowly is sent in pieces, each within the time that is left.
+# A body is sent in pieces, each within the time that is left.
 _PIECE_BYTES = 4096
 
 Resolve = Callable[[str, int], Sequence[str]]
@@ -256,7 +258,7 @@ class ModelServer:
 
 
 def parsed_url(address: str) -> httpx2.URL:
-    """The address, or an empty one where it is none, or has no server to speak HTTP with."""
+    """The address as a URL; an empty URL if it is no http or https address with a host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:

@@ -1,4 +1,4 @@
-"""A bounded memory of a process."""
+"""A bounded cache of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is worth keeping on record and what no saved row tells. Whoever keeps the record listens."""
+"""A signal for events that the audit log keeps although they change no row of its models."""
 
 from __future__ import annotations
 

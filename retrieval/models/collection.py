@@ -202,7 +202,7 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """What BM25 needs to know of a collection as a whole; kept up to date in the transaction that changes its chunks.
+    """The figures of a whole collection that BM25 uses, updated in the transaction that changes its chunks.
 
     ``reference_length`` is the mean chunk length that the stored term weights were computed with. It follows
     ``total_length / chunks`` at a distance, because each change of it rewrites every weight of the collection.

@@ -22,7 +22,7 @@ from retrieval.models.collection import CURATING, Collection, groups_of, is_acti
 from retrieval.models.webhook import Webhook, announce
 from retrieval.types import Reader
 
-# What a file holds beside the text that was read of it, and what was recognised, told in the reader's language.
+# Sentences in the reader's language about what was not read of a file.
 
 
 _LEFT_OUT = {

@@ -119,7 +119,7 @@ class SourceRun(Job):
 
 
 class SourceItem(models.Model):
-    """Something that a source holds, as it was when it was seen last, and the document that it is.
+    """An item of a source as it was when last seen, and its document.
 
     ``key`` is its name there, ``name`` the source of its document. ``fingerprint`` says without reading it whether it
     changed; ``validators`` are the headers of a conditional request. ``links`` are what was found in it, as arguments
@@ -147,9 +147,9 @@ class SourceItem(models.Model):
     last_seen_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
-    # Nothing but a change of the item can help: it is not read again before.
+    # It is read again only after it has changed.
     is_rejected = models.BooleanField(default=False)
-    # A run found it gone, and was not let remove it.
+    # A run found it gone, and waits for consent to remove it.
     is_held = models.BooleanField(default=False)
 
     class Meta:

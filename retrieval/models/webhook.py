@@ -1,4 +1,4 @@
-"""Addresses that are told of events, and each telling as a job with its log."""
+"""Webhooks, and their deliveries: jobs that are kept as a log."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
 )
 
-# In the log of a run; the numbers count all.
+# Names in the log of a run; its numbers count all items.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -107,7 +107,7 @@ def _is_too_much(gone: int, total: int) -> bool:
 
 
 def check_content(data: bytes, name: str, media_type: str) -> None:
-    """Raises: ItemRejected for what can be no document."""
+    """Raises: ItemRejected for an empty file, and for a format that is not read."""
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
@@ -138,11 +138,11 @@ _LONGEST_NAME = 1000
 
 
 class TimeIsUp(RetrievalError):
-    """The rest is done by the next attempt."""
+    """The time of this attempt is over; the next attempt does the rest."""
 
 
 class Comparison:
-    """What one attempt at a run does."""
+    """One attempt at a run."""
 
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
@@ -171,7 +171,7 @@ class Comparison:
     # What is there --------------------------------------------------------------------------------------------------
 
     def _list(self, connector: Connector) -> deque[RemoteItem]:
-        """All of it, before anything is read: a listing that breaks off is none."""
+        """All items, listed before any is read, so that an incomplete listing removes nothing."""
         listed = deque[RemoteItem]()
         # Requests for pages without items, or that drip, are within the limit as well.
         with deadline.limit(LISTING_SECONDS) as limit:
@@ -204,7 +204,7 @@ class Comparison:
             self._check_time()
 
     def _check_time(self) -> None:
-        # Not before something was read: what earlier attempts have done is passed over first.
+        # Each attempt reads something: first it only passes over what earlier attempts have done.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
@@ -248,16 +248,16 @@ class Comparison:
             if reason := reason_not_to_change(self._source.collection):
                 raise SourceRefused(reason) from error
             self._fail(found, item, str(error))
-        # What it linked to before is not gone because it cannot be read now.
+        # The items that it linked to are not gone because it cannot be read now.
         return _links(item) if item is not None and found.key in self._present else ()
 
     def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
-        """Make what was read the document of its item, if it is one and has changed."""
+        """Store what was read as the item's document, unless it is none or has not changed."""
         data = fetched.data if is_wanted(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # It leads elsewhere now, or is not wanted any more.
+            # It now leads elsewhere, or the patterns no longer let it through.
             self._present.discard(found.key)
             return
         content_hash = hashlib.sha256(data).hexdigest() if data is not None else ""
@@ -292,7 +292,7 @@ class Comparison:
         self._tally.count(outcome, found.name)
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
-        """What the item's document is called: after the source and itself, and like no other item's."""
+        """A name for the item's document, from those of the source and the item, and unique among the items."""
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path = PurePosixPath(name)
@@ -320,7 +320,7 @@ class Comparison:
         item.save()
 
     def _keep(self, item: SourceItem) -> None:
-        """An item that is as it was."""
+        """Count an item that has not changed."""
         if item.is_rejected:
             self._tally.count(Outcome.FAILED, item.key, item.error)
         elif item.outcome != Outcome.PASSED:
@@ -329,7 +329,7 @@ class Comparison:
             self._kept.append(item.pk)
 
     def _flush(self) -> None:
-        """Store how far this is. Raises: LeaseLost."""
+        """Store the progress. Raises: LeaseLost."""
         with transaction.atomic():
             if not self._run.write(**self._tally.numbers()):
                 raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")

@@ -1,4 +1,4 @@
-"""Other machines: which may be asked (none inside the site's own network unless it is named), and how."""
+"""Requests to other machines; to machines inside the site's own network only if a setting names them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses to connect to, and to no others: a name may mean another machine when it is looked up again.
+    """The addresses of ``host``. Connect to these alone: another lookup of the name may give another machine.
 
     Raises: AddressRefused when one of them is not allowed, SourceUnavailable when there is none.
     """
@@ -100,7 +100,7 @@ def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 
 
 USER_AGENT = "Ragsite"
-# One request with its redirects, and all that they bring.
+# Limit of one request with its redirects and their bodies.
 REQUEST_SECONDS = 120.0
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = timedelta(hours=1)
@@ -122,7 +122,7 @@ class Response:
 
     @property
     def validators(self) -> dict[str, str]:
-        """What a conditional request names: the headers `ETag` and `Last-Modified`, as far as there are any."""
+        """The headers of the next conditional request, from `ETag` and `Last-Modified`."""
         wanted = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
         return {name: self.headers[header] for name, header in wanted.items() if self.headers.get(header)}
 
@@ -292,7 +292,7 @@ def join(base: str, link: str) -> str:
 
 
 def _pause(response: Response) -> timedelta:
-    """As long as the server asks to wait, within reason."""
+    """The pause that the server asks for, between 10 seconds and LONGEST_PAUSE; a minute if it names none."""
     asked = response.headers.get("retry-after", "")
     try:
         pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()

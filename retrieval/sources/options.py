@@ -71,7 +71,7 @@ class AddressField(forms.URLField):
 
 
 class SecretField(forms.CharField):
-    """What is encrypted and never shown again. Left empty, it stays as it is."""
+    """A secret, stored encrypted and never shown. An empty value keeps the stored one."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -80,7 +80,7 @@ class SecretField(forms.CharField):
 
 
 class Options(forms.Form):
-    """What all kinds have."""
+    """The options of every kind."""
 
     include = LinesField(
         label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one per line. Empty: all.")
@@ -132,7 +132,7 @@ def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
     return wanted and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# Keys of a document's own stay.
+# Keeps the keys that a document has of its own.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
@@ -161,6 +161,6 @@ def save_source(source: Source) -> None:
 
 
 def current_metadata(source: Source) -> dict[str, Any]:
-    """As they are stored, and stay until the transaction ends: what is added meanwhile gets them all the same."""
+    """The stored metadata. The row is locked until the transaction ends: documents added meanwhile get the new ones."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

@@ -38,7 +38,7 @@ class ItemFailed(RetrievalError):
 
 
 class ItemRejected(ItemFailed):
-    """One item can be no document as it is: it is not read again before it changes."""
+    """An item that cannot become a document. It is read again only after it has changed."""
 
 
 class ItemGone(RetrievalError):
@@ -47,11 +47,11 @@ class ItemGone(RetrievalError):
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem:
-    """Something that a source lists.
+    """An item that a source lists.
 
-    ``key`` tells it from all others, for good; ``name`` is a path whose ending tells its format, and what patterns
-    are matched with. Items with the same ``fingerprint`` hold the same; without one, the item is asked each time.
-    ``is_entry`` marks one that is followed whatever the patterns say. ``depth`` is how many links lead to it.
+    ``key`` identifies it for good. ``name`` is a path: its ending shows the format, and patterns are matched with it.
+    The same ``fingerprint`` means the same content; an item without one is asked for in each run. An item with
+    ``is_entry`` is followed whatever the patterns say. ``depth`` is the number of links that lead to it.
     """
 
     key: str
@@ -65,8 +65,9 @@ class RemoteItem:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What an item holds. Without ``data`` it is no document: only its ``links`` are followed. ``name`` replaces that
-    of the item, where its content shows another ending."""
+    """The content of an item. Without ``data``, the item is no document, and only its ``links`` are followed. ``name``
+    replaces the item's name if the content has another file type.
+    """
 
     data: bytes | None
     name: str = ""
@@ -98,14 +99,14 @@ class Connector:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Give back what was opened."""
+        """Close what was opened."""
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """What there is. Raises: SourceRefused, SourceUnavailable."""
+        """All items of the source. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
 
     def address_of(self, name: str) -> str:
-        """Where readers find the file; empty where the options do not say."""
+        """The address at which readers find the file; empty if the options name none."""
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 

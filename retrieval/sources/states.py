@@ -1,4 +1,4 @@
-"""How sources are: for lists, the API and metrics."""
+"""The states of sources, for the admin and for metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def standing_of(source: Source) -> Standing:
 
 
 def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
-    """How each source is, by its id: in three queries, however many they are."""
+    """The standing of each source by its id, in three queries for any number of sources."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
     ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)

@@ -75,7 +75,7 @@ def _lease(run_id: int) -> SourceRun | None:
 def _lease_in_turn(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Two workers that both counted before either leased would both go on.
+            # Without the lock, two workers could both count before either leases.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
@@ -97,7 +97,7 @@ def _attempt(run: SourceRun) -> None:
 
 
 class RunRefused(RetrievalError):
-    """What was asked for cannot be begun now. For whoever asked."""
+    """The run cannot begin now. The sentence is for the person who asked for it."""
 
 
 def request_run(
@@ -117,7 +117,7 @@ def request_run(
 
 
 def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
-    """As :func:`request_run`, put on record as somebody's wish."""
+    """As :func:`request_run`, with an entry in the audit log."""
     with transaction.atomic():
         run = request_run(source, is_preview=is_preview, may_remove=may_remove)
         action = (
@@ -188,11 +188,11 @@ def delete(source: Source, *, with_documents: bool) -> int:
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:
-    """Do the run here, attempt after attempt as long as each gets on, and return it as it is then."""
+    """Attempt the run in this process until it ends or an attempt fails; returns the run."""
     while True:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run that was handed back got on; what failed waits for the time of its next attempt.
+        # A run that was handed back for lack of time goes on; a failed one waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

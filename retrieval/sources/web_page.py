@@ -20,14 +20,14 @@ from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 
-# Somebody waits for it.
+# A person waits for it.
 PAGE_SECONDS = 30.0
 _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
 _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 def address_in(text: str) -> str:
-    """The web address that ``text`` is; empty when it is anything else, or more."""
+    """``text`` if it is one web address and nothing else; else empty."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
     return address if is_alone else ""

@@ -1,7 +1,7 @@
 """Markdown rendered with ranges of its source marked. PURE.
 
-The source is parsed as it is, and the marks are put between the tokens: what a reader sees is the same with and without
-them, an element is never crossed, and no sign in a document can be taken for one.
+The source is parsed unchanged, and the marks are inserted between its tokens. So a mark changes nothing else on the
+page and never crosses an element, and no text of a document can imitate one.
 
     markdown.use(mark_ranges)
     render(markdown, text, [Mark(120, 180, id="passage")])
@@ -29,7 +29,7 @@ _BLANKS = " \t\n\r\f\v"
 _MARKS = "marks"
 _CODE = ("fence", "code_block", "code_inline")
 _CELLS = frozenset({"th_open", "td_open"})
-# Of elements, and what stands for tokens without words of their own.
+# Signs of elements, and the source of tokens without words.
 _SIGNS = frozenset({"*", "**", "_", "__", "~~"})
 _WRITTEN = {"softbreak": "\n", "hardbreak": "\n", "image": "!["}
 _LINK_END = re.compile(r"\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\]\[[^\[\]]*\]|\]")
@@ -39,8 +39,9 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``source[start:end]`` is to be shown inside elements ``mark`` with these attributes, as many as its blocks ask
-    for. Only the first of them has the ``id``."""
+    """A range ``source[start:end]``, shown in ``mark`` elements with these attributes, at least one in each block. Only
+    the first element has the ``id``.
+    """
 
     start: int
     end: int
@@ -51,8 +52,8 @@ class Mark:
 def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
     """The HTML of ``text`` as ``markdown`` renders it, with ``marks`` in it.
 
-    A mark that reaches beyond the text is cut; one on signs alone, which nobody sees, leaves none. Marks may overlap:
-    those given first are the outer ones. Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
+    A mark that reaches beyond the text is cut. A mark on syntax alone, which is not visible, adds no element. Marks may
+    overlap: the first given are the outer ones. Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -98,8 +99,7 @@ class _Marks:
 
 
 def _fit_mark(mark: Mark, text: str) -> Mark:
-    """The mark without blanks at its ends, at the offsets that hold after the parser has made all line ends one
-    character."""
+    """The mark without blanks at its ends, with offsets in the parsed text, whose line ends are one character."""
     start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return replace(mark, start=start, end=max(start, end))
@@ -109,7 +109,7 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
 
 
 class SourceLines:
-    """The lines of a parsed text. Places of the cells of a row are asked for in order."""
+    """The lines of a parsed text. Ask for the cells of a row in their order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -117,16 +117,15 @@ class SourceLines:
         self._row, self._column = -1, 0
 
     def bounds(self, token: Token) -> tuple[int, int]:
-        """The range of a block's lines; an empty one where the parser does not say."""
+        """The range of a block's lines; an empty one if the parser has no position for it."""
         first, last = token.map or (0, 0)
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def origins(self, block: Token, opening: Token | None = None) -> list[int]:
-        """For each character of a block's content, and for its end, where it was written; empty where the parser does
-        not say. ``opening`` is the token before it.
+        """The source offset of each character of a block's content and of its end; empty if the parser has no position
+        for the block. ``opening`` is the token before it.
 
-        What stands before a line (quotation signs, indentation) and around it (the signs of a heading) is no part of
-        the content.
+        The content lacks what precedes a line (quotation signs, indentation) and the signs of a heading.
         """
         if block.map is None:
             return []
@@ -160,7 +159,7 @@ class SourceLines:
 
 
 def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[Token, int, int]]:
-    """Each token of a parsed line with where its words stand in ``content``; nowhere for one that has none."""
+    """Each token of a parsed line with the range of its words in ``content``; an empty range if it has none."""
     at = 0
     flat = content.replace("\n", " ")
     for token in children:
@@ -168,7 +167,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # The signs of an element before its words, and of code behind them too.
+            # The signs of an element precede its words; those of code also follow them.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)
@@ -185,7 +184,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
 
 
 def _parse_inlines(state: StateCore) -> None:
-    """In the place of markdown-it's rule ``inline``, which does the work."""
+    """Replaces markdown-it's rule ``inline``, and calls it."""
     marks: _Marks | None = state.env.pop(_MARKS, None)
     parse_inlines(state)
     if marks is None:
@@ -239,9 +238,9 @@ def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]
 
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
-    """Keeps the HTML of code with its marks for its renderer, which knows text alone."""
+    """Stores the HTML of code with its marks for the renderer, which would escape it."""
     html, done = [], 0
-    # The line end behind the last line is shown to nobody.
+    # The last line end is not visible.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")
@@ -253,7 +252,7 @@ _TAGS = RendererHTML()
 
 
 def _wrap_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
-    """A rule of a renderer that shows what ``plain`` shows, with the code's marks in it."""
+    """A renderer's rule with the output of ``plain`` and the code's marks in it."""
 
     def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:
         html = plain(tokens, idx, *rest)

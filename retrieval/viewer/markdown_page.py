@@ -24,7 +24,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """Links that tell another site nothing; tables and code that scroll, also with the keyboard."""
+    """Links without a referrer; tables and code that scroll, also with the keyboard."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
@@ -81,12 +81,12 @@ def _align_by_class(state: StateCore) -> None:
 _LINE_BREAKS = "line_breaks"
 
 Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
-"""From sources of documents to the addresses of those that there are."""
+"""From sources of documents to the addresses of those that exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMarkdown:
-    """``parts`` is HTML. ``shows_passage`` is false when nothing of the passage can be seen, as of a link's address."""
+    """``parts`` is HTML. ``shows_passage`` is false if the passage is not visible, as the address of a link."""
 
     parts: tuple[str, ...]
     shows_passage: bool
@@ -133,7 +133,7 @@ def render_document(
 
 
 def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
-    """Gives the outer headings their ids; returns these by the names that links in documents use for them."""
+    """Gives the outer headings their ids; returns the ids by the anchors with which links in documents name them."""
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):
@@ -148,7 +148,7 @@ def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: i
 
 
 def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
-    """Gives links the addresses that a reader can follow; the words of others stay."""
+    """Gives links the addresses that a reader can follow; of other links, only the words are kept."""
     inlines = [token for token in tokens if token.type == "inline" and token.children]
     written = {
         str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"

@@ -1,4 +1,4 @@
-"""What the source viewer shows of a document, in the structure the document has."""
+"""The page of the source viewer: a document in its own structure, with a passage marked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     """The context of the viewer's page for the text that is being served; ``parts`` is its HTML.
 
     ``query`` may name a passage (``start``, ``end``), a page of a PDF file (``page``), and the exact text instead of
-    the rendered one (``view=text``). What it names wrongly is passed over.
+    the rendered one (``view=text``). Invalid values are ignored.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -206,7 +206,7 @@ def _measure(document: Document, served: DocumentText, number: int, words: str, 
 
 
 def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
-    """What is to be said of a page whose text was recognised, or could not be."""
+    """The notice on a page whose text was recognised, or could not be."""
     confidences = dict(served.recognised)
     if number not in confidences:
         return {}

@@ -126,11 +126,11 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 
 
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
-    """Where in ``characters`` the words stand, as first and one behind last; of several places the one nearest to
-    where ``expected`` letters and digits end. None when they stand nowhere.
+    """The range of the words in ``characters``: of several, the one with about ``expected`` letters and digits before
+    it. None if the words are not there.
 
-    Only letters and digits count, in one case and form, because the text of a document is written otherwise than its
-    file: words are joined at line ends, ligatures taken apart.
+    Only letters and digits are compared, in one case and form: the text of a document differs from its file, since
+    words are joined at line ends and ligatures are split.
     """
     letters = keep_letters(words)
     page: list[str] = []

@@ -28,7 +28,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# How long a page waits for its turn, and how many may in one process.
+# How long a page waits for its turn, and how many may wait in one process.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 
@@ -37,7 +37,7 @@ Source = sandbox.Source
 Box = tuple[int, int, int, int]
 """Left, top, width and height on a page, in ten thousandths of the page's."""
 
-# Finding a page's size is quick, whatever is drawn meanwhile: a reader waits for it.
+# A reader waits for the layout, so it has slots of its own beside the drawing.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
 DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
@@ -47,7 +47,7 @@ class PageNotDrawn(Exception):
 
 
 class PageBusy(PageNotDrawn):
-    """So many pages are being drawn that this one has to wait: it may be asked for again in a few seconds."""
+    """Too many pages are being drawn: ask again in a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
 # Made before the web server forks: all its processes share the turns.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
-# Not the pool that all views share: whoever waits here would be in the way of everybody.
+# A pool of its own: requests that wait here must not block other views.
 drawing_threads = ThreadPoolExecutor(MOST_WAITING, thread_name_prefix="draws-pages")
 
 
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
-    """How page ``number`` (from 1) looks, with boxes around ``words``; of several occurrences, the one that has about
-    as much text in front of it as ``before`` is long.
+    """The layout of page ``number`` (from 1), with boxes around ``words``; of several occurrences, the one that follows
+    a text about as long as ``before``.
 
-    What was found is kept by ``content_hash``, where one is given. Raises: PageNotDrawn, PageBusy.
+    With a ``content_hash``, the result is cached. Raises: PageNotDrawn, PageBusy.
     """
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
@@ -145,7 +145,7 @@ def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], co
         raise PageBusy(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
-            # Another who waited for the same page may have found out.
+            # It may have failed for another request meanwhile.
             _check_failures(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# A browser lays out what is near the window only when the text comes in parts.
+# In parts, a browser lays out only what is near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -30,8 +30,9 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """Writes ranges of ``text``, escaped, between elements; what of them belongs to the passage is marked. ``parts`` is
-    the HTML. The first mark has the id ``passage``."""
+    """Writes escaped ranges of ``text`` between elements, and marks the words of the passage. ``parts`` is HTML. The
+    first mark has the id ``passage``.
+    """
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
         self.text = text
@@ -61,7 +62,7 @@ class HtmlWriter:
         return max(start, self.passage[0]) < min(end, self.passage[1])
 
     def begin_part(self, least_characters: int = 0) -> None:
-        """What follows is another part, if the last one has so many characters of the text."""
+        """Begin another part if the current one has at least so many characters of the text."""
         if self._size >= least_characters:
             self._parts.append([])
             self._size = 0
@@ -76,7 +77,7 @@ def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
         end = position + len(line)
         label = escape(line_label.format(number))
-        # The keyboard stops at lines of the passage alone.
+        # The Tab key stops only at the lines of the passage.
         skipped = "" if writer.touches(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
@@ -96,7 +97,7 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """The text, or what of it stands ``within`` a range, in parts of some screens that end at line ends.
+    """The text, or its part ``within`` a range, in pieces of a few screens that end at line ends.
 
     Each page has the id ``page-NUMBER``, each heading ``section-OFFSET``. Places outside are left out.
     """
@@ -140,7 +141,7 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
     """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    # The page scrolls to the first character, which had better be one that can be seen.
+    # The page scrolls to the first character, so it has to be visible.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 

@@ -26,7 +26,7 @@ def write_tables(
     sections: Sequence[Heading],
     query: Mapping[str, str],
 ) -> bool:
-    """Each table below the text above it, in a part of its own; False, and nothing is written, where there is none.
+    """Each table in a part of its own, with the text between the tables; False, and nothing is written, without tables.
 
     Of each table the rows around the passage are shown, or the first ones. ``query`` may name one of them (``table``),
     and which of its stretches of rows is shown (``rows``, from 1).
@@ -89,7 +89,7 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # What it is sorted by, where that is not its text.
+        # The value to sort by, if it differs from the text.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
         writer.html(f"<td{_alignment(is_number)}{key}>")
         writer.words(start, end)

@@ -40,8 +40,7 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# A browser's own viewer writes the page it shows the file in: it may style that page and put this very file into it,
-# and nothing else.
+# The browser's PDF viewer makes a page around the file. That page may have styles and this file, and nothing else.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -227,7 +226,7 @@ def _send_file(
     if isinstance(request, ASGIRequest):
         # FileResponse would be read whole before its first byte is sent.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
-        # Also for a response that is closed before anybody has asked for its first block.
+        # Also if the response is closed before its first block is read.
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
         response["Content-Disposition"] = content_disposition_header(as_attachment, name)

@@ -73,5 +73,5 @@ class FeedConnector(HttpConnector):
         try:
             return super().fetch(item, validators)
         except ItemGone:
-            # The page is away, the entry is there.
+            # The page is gone, but its entry is still in the feed.
             return self._entries[item.key]

@@ -139,7 +139,7 @@ class S3Connector(HttpConnector):
         return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Signed, if there is a key to sign with. A redirect would need another signature, and is not followed."""
+        """The answer to a request that is signed if there is a key. A redirect would need another signature."""
         if not self.options.get("access_key"):
             return self._client.get(url, headers=headers, redirects=0)
         from botocore.auth import S3SigV4Auth

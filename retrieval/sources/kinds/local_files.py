@@ -83,7 +83,7 @@ class FolderConnector(Connector):
             raise SourceUnavailable(_t("There is no folder %s.") % root)
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
-            # What the file system has as a name may be no text; `fetch` says so.
+            # A name may not be UTF-8; `fetch` rejects such a file with a sentence.
             name = name.encode("utf-8", "backslashreplace").decode()
             yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", self.address_of(name))
 
@@ -106,10 +106,10 @@ class FolderConnector(Connector):
 
 
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files below, in order of their names, with what the file system says of them. Links that lead out of
-    ``root`` are passed over, and so are folders that are links: they may lead round in circles.
+    """The files below ``folder`` with their status, ordered by name. Links to files outside of ``root`` are skipped,
+    and so are links to folders, which may form circles.
 
-    Raises: SourceUnavailable when a folder cannot be listed: its files are not taken to be gone.
+    Raises: SourceUnavailable if a folder cannot be listed, so that its files do not count as gone.
     """
     try:
         with os.scandir(folder) as scan:
@@ -121,7 +121,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(path, root)
             elif entry.is_file() and (not entry.is_symlink() or path.resolve().is_relative_to(root)):
-                # One that went away meanwhile is not there.
+                # A file may have been deleted meanwhile.
                 with suppress(FileNotFoundError):
                     yield path, entry.stat()
     except OSError as error:
@@ -130,7 +130,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# One answer of a server, which is held in memory.
+# Limit of one answer of a server, which is held in memory.
 _MOST_BYTES = 256 * 2**20
 
 
@@ -203,7 +203,7 @@ class GitConnector(Connector):
             raise ItemRejected(str(error)) from error
 
     def _fetch_commit(self) -> bytes:
-        """The newest commit, without those before it, in a repository of this source's own."""
+        """The newest commit, fetched without its history into the clone of this source."""
         from dulwich.repo import Repo
 
         path = clone_path(self.number)
@@ -258,7 +258,7 @@ def _git_client(client: Client, repository: str) -> Any:
                 most_bytes=_MOST_BYTES,
             )
             check_listing(answer)
-            # What dulwich wants to know of an answer, which was read whole.
+            # The attributes of an answer that dulwich reads.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),
                 redirect_location=answer.url if answer.url != url else "",

@@ -49,7 +49,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """To an address that may be asked; encrypted from the start where it is to be."""
+    """A connection to an allowed address, with TLS from the start if ``context`` is given."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -86,7 +86,7 @@ class MailboxConnector(Connector):
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open()
-        # Numbers of messages are those of the folder as long as this one stays the same.
+        # The numbers of messages are valid as long as this one stays the same.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
         for line in self._do("FETCH", "1:*", "(UID RFC822.SIZE)"):
@@ -142,6 +142,6 @@ class MailboxConnector(Connector):
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:
-            # The connection is of no use any more, and neither are further items of it.
+            # The connection is broken: no further item can be read over it.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer

@@ -179,7 +179,7 @@ class WebsiteConnector(HttpConnector):
         )
 
     def _canonical(self, base: str, page: PageLinks) -> str:
-        """The address that the page gives as its own, if that is one of this site."""
+        """The page's canonical address if it is on this site; else empty."""
         if page.canonical:
             with suppress(ItemFailed):
                 canonical = normalise(join(base, page.canonical))
@@ -206,7 +206,7 @@ class WebsiteConnector(HttpConnector):
     # Asking ---------------------------------------------------------------------------------------------------------
 
     def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
-        """After the pause that the site is due."""
+        """The answer to a request that is sent after the site's delay."""
         delay = max(float(self.options.get("delay", 1.0)), self._asked_delay)
         wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
         if self._asked_at and wait > 0:
@@ -260,7 +260,7 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise(url: str) -> str:
-    """The address as all write it who mean the same page: without a fragment, and without marks of campaigns.
+    """The address without its fragment and the parameters of campaigns (`utm_…`), so that one page has one address.
 
     Raises: ItemFailed for what is no address.
     """
@@ -270,7 +270,7 @@ def normalise(url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """What a page is called within its site."""
+    """The name of a page within its site."""
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
@@ -291,7 +291,7 @@ def _with_ending(name: str, ending: str) -> str:
 
 
 def _unpack(data: bytes) -> bytes:
-    """The sitemap, also of a compressed one. Raises: ValueError for one that is damaged or too large."""
+    """The sitemap, decompressed if needed. Raises: ValueError for one that is damaged or too large."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     unpacking = zlib.decompressobj(31)
