@@ -6,11 +6,8 @@ takes it into account.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Scope(StrEnum):
@@ -19,9 +16,6 @@ class Scope(StrEnum):
     DOCUMENTS_WRITE = "documents:write"
     ADMIN = "admin"
 
-
-# Which scopes suffice for a call, by method. ADMIN always does.
-ScopesByMethod = Mapping[str, tuple[Scope, ...]]
 
 _PERMISSIONS: dict[str, frozenset[Scope]] = {
     "retrieval.view_document": frozenset({Scope.SEARCH, Scope.DOCUMENTS_WRITE}),
@@ -58,11 +52,3 @@ def limits_of(user: object) -> KeyLimits | None:
 
 def set_limits(user: object, limits: KeyLimits | None) -> None:
     user.key_limits = limits  # type: ignore[attr-defined]
-
-
-def on_every_method(*scopes: Scope) -> ScopesByMethod:
-    return dict.fromkeys(_METHODS, scopes)
-
-
-def reading_and_writing(reading: tuple[Scope, ...], writing: tuple[Scope, ...]) -> ScopesByMethod:
-    return {method: reading if method in ("GET", "HEAD", "OPTIONS") else writing for method in _METHODS}

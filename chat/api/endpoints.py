@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, ClassVar
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
@@ -51,7 +51,7 @@ from retrieval.api.pagination import Pagination
 from retrieval.api.permissions import MayAsk
 from retrieval.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
 from retrieval.api.schema import EVENT
-from retrieval.key_limits import Scope, on_every_method
+from retrieval.key_limits import Scope
 
 
 class AskersView(ApiView):
@@ -60,7 +60,7 @@ class AskersView(ApiView):
     tag = "Answers"
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
+    key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.ASK,)
 
     def for_the_caller(self, error: Exception) -> Exception:
         if isinstance(error, SiteBusy):

@@ -33,7 +33,7 @@ from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url
 from retrieval.api.endpoints import search_as_asked
 from retrieval.api.permissions import check_scopes
-from retrieval.key_limits import Scope, on_every_method
+from retrieval.key_limits import Scope
 from retrieval.models import Document, DocumentText
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Tool:
 
 @extend_schema(exclude=True)
 class McpView(AskersView):
-    key_scopes = on_every_method(Scope.SEARCH, Scope.ASK)
+    key_scopes = (Scope.SEARCH, Scope.ASK)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
@@ -90,7 +90,7 @@ class McpView(AskersView):
         self.throttle_scope = tool.scope if tool else None
         super().initial(request, *args, **kwargs)
         if tool:
-            check_scopes(request, on_every_method(tool.scope))
+            check_scopes(request, (tool.scope,))
 
     def post(self, request: Request) -> HttpResponse:
         """One message of the protocol."""

@@ -30,7 +30,7 @@ from chat.conf import choosable_models
 from retrieval import conf
 from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
 from retrieval.index.active_embedder import encode_query
-from retrieval.key_limits import Scope, on_every_method
+from retrieval.key_limits import Scope
 from retrieval.models import Collection
 from retrieval.search.pipeline import place_to_search
 
@@ -160,7 +160,7 @@ def _model(name: str, title: str, created: int = 0) -> dict[str, Any]:
 
 
 class ModelsView(OpenAIView):
-    key_scopes = on_every_method(Scope.ASK, Scope.SEARCH)
+    key_scopes = (Scope.ASK, Scope.SEARCH)
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
@@ -169,7 +169,7 @@ class ModelsView(OpenAIView):
 
 
 class ModelView(OpenAIView):
-    key_scopes = on_every_method(Scope.ASK, Scope.SEARCH)
+    key_scopes = (Scope.ASK, Scope.SEARCH)
 
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
@@ -228,7 +228,7 @@ class EmbeddingListSerializer(serializers.Serializer[Any]):
 
 class EmbeddingsView(OpenAIView):
     throttle_scope = "search"
-    key_scopes = on_every_method(Scope.SEARCH)
+    key_scopes = (Scope.SEARCH,)
 
     @extend_schema(
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer

@@ -33,7 +33,7 @@ from retrieval.documents.drafts.editing import changing
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.infrastructure import disk
-from retrieval.key_limits import Scope, on_every_method, reading_and_writing
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.rights import entrust, filters_for, is_staff_with
 from retrieval.search.pipeline import place_to_search, search
@@ -47,7 +47,7 @@ class SearchView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     throttle_scope = "search"
-    key_scopes = on_every_method(Scope.SEARCH)
+    key_scopes = (Scope.SEARCH,)
 
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
@@ -120,7 +120,8 @@ class DocumentViewSet(
     lookup_value_converter = "int"
     serializer_class = DocumentSerializer
     permission_classes = [StaffWithPermission]
-    key_scopes = reading_and_writing((Scope.SEARCH, Scope.DOCUMENTS_WRITE), (Scope.DOCUMENTS_WRITE,))
+    key_scopes = (Scope.SEARCH, Scope.DOCUMENTS_WRITE)
+    writing_scopes = (Scope.DOCUMENTS_WRITE,)
     parser_classes = [MultiPartParser]
     pagination_class = Pagination
 
@@ -217,7 +218,8 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
     permission_classes = [MayAskStaffMayWrite]
-    key_scopes = reading_and_writing((Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE), (Scope.ADMIN,))
+    key_scopes = (Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE)
+    writing_scopes = (Scope.ADMIN,)
     pagination_class = Pagination
     queryset = Collection.objects.all()
 

@@ -8,7 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from retrieval.key_limits import Scope, ScopesByMethod, limits_of
+from retrieval.key_limits import Scope, limits_of
 from retrieval.rights import is_staff_with
 
 
@@ -46,12 +46,11 @@ class MayAskStaffMayWrite(StaffWithPermission):
         return super().has_permission(request, view)
 
 
-def check_scopes(request: Request, sufficient: ScopesByMethod) -> None:
-    """Check that an API key has a scope for the call. People need no scopes. Raises: PermissionDenied."""
+def check_scopes(request: Request, scopes: tuple[Scope, ...]) -> None:
+    """Check that an API key has one of the scopes, or `admin`. People need no scopes. Raises: PermissionDenied."""
     limits = limits_of(request.user)
     if limits is None or Scope.ADMIN in limits.scopes:
         return
-    scopes = sufficient.get(request.method or "", ())
     if limits.scopes.isdisjoint(scopes):
         needed = " or ".join(str(scope) for scope in (scopes or (Scope.ADMIN,)))
         raise PermissionDenied(f"This key may not do this: it takes the scope {needed}.")

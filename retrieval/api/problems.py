@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from rest_framework import parsers, status
 from rest_framework.exceptions import APIException, NotFound, ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,7 +23,7 @@ from rest_framework.views import APIView
 from retrieval.api.permissions import check_scopes
 from retrieval.exceptions import EmbeddingFailed, FilesUnavailable, SearchBusy, SearchUnavailable
 from retrieval.infrastructure import database, disk
-from retrieval.key_limits import ScopesByMethod
+from retrieval.key_limits import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +87,12 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """A view in UTF-8 whose every refusal is JSON, those raised by Django included.
 
-    ``key_scopes`` lists the scopes with which an API key may call it. A method without any needs the scope `admin`.
+    An API key may call it with one of the ``key_scopes``; where there are ``writing_scopes``, it needs one of these to
+    change something. The scope `admin` always suffices.
     """
 
-    key_scopes: ClassVar[ScopesByMethod] = {}
+    key_scopes: ClassVar[tuple[Scope, ...]] = ()
+    writing_scopes: ClassVar[tuple[Scope, ...]] = ()
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -100,7 +103,8 @@ class ApiView(APIView):
     def check_permissions(self, request: Request) -> None:
         # First the user's rights, so that a key without an account's right learns what its user would learn.
         super().check_permissions(request)
-        check_scopes(request, self.key_scopes)
+        is_reading = request.method in SAFE_METHODS or not self.writing_scopes
+        check_scopes(request, self.key_scopes if is_reading else self.writing_scopes)
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(self.for_the_caller(exc))

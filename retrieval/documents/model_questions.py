@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from retrieval.exceptions import ModelFailed
 from retrieval.infrastructure.breaker import Breaker, Open
 from retrieval.infrastructure.chat_model import ChatModel, mark_sentences, new_mark
-from retrieval.infrastructure.metrics import QUESTION_FAILURES
 from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language
 
@@ -71,7 +70,6 @@ class ModelQuestions:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
         except Open:
             logger.debug("%s is not asked for questions.", self.name)  # the breaker logged why
-        QUESTION_FAILURES.inc()
         return []
 
 

@@ -31,15 +31,8 @@ RERANK_FAILURES = Counter(
 REFORMULATION_FAILURES = Counter(
     "ragsite_search_reformulation_failures", "Questions that the model did not reformulate."
 )
-QUESTION_FAILURES = Counter(
-    "ragsite_ingest_question_failures", "Passages for which the model wrote no questions; the rules did."
-)
 PROFILE_FAILURES = Counter(
     "ragsite_search_profile_failures", "Searches for which the published profile could not be read."
-)
-PROFILE_CHOICE_FAILURES = Counter(
-    "ragsite_search_profile_choice_failures",
-    "Questions for which a visitor's search profile could not be chosen; the one in force served.",
 )
 BREAKER_OPEN = Gauge(
     "ragsite_breaker_open",

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
-from retrieval.infrastructure.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
+from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.infrastructure.record import tell
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
@@ -111,14 +111,14 @@ def register_chooser(chooser: Chooser) -> None:
 def profile_for(subject: str) -> NamedProfile:
     """The profile for the visitor's questions: the first chooser's choice, else as :func:`active_profile`.
 
-    Without identity (an empty subject) no chooser is called. A chooser that fails is skipped, in the log and in a
-    metric. Raises: SearchUnavailable if the database does not answer.
+    Without identity (an empty subject) no chooser is called. A chooser that fails is logged and skipped.
+
+    Raises: SearchUnavailable if the database does not answer.
     """
     for chooser in _choosers if subject else ():
         try:
             chosen = chooser(subject)
         except Exception:
-            PROFILE_CHOICE_FAILURES.inc()
             logger.exception("A visitor's search profile could not be chosen; the one in force serves.")
             continue
         if chosen is not None:

@@ -10,7 +10,6 @@ import logging
 import os
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -67,8 +66,6 @@ _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
 # Made before the web server forks: all its processes share the turns.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
-# A pool of its own: requests that wait here must not block other views.
-drawing_threads = ThreadPoolExecutor(MOST_WAITING, thread_name_prefix="draws-pages")
 
 
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:

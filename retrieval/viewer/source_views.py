@@ -16,7 +16,6 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.handlers.asgi import ASGIRequest
 from django.core.paginator import Paginator
-from django.db import connection
 from django.db.models import Count, Q
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -29,6 +28,7 @@ from django.views.decorators.http import require_GET
 
 from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, view_of
+from retrieval.infrastructure.database import give_connections_back
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
@@ -137,16 +137,22 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 
 @require_GET
-async def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
+def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn, and with 503 and
     Retry-After when too many pages are being drawn."""
+    if refusal := _refuse_anonymous(request):
+        return refusal
+    found = _get_document(request, document_id)
+    if view_of(found.media_type) is not View.PRINTED:
+        raise Http404
     try:
-        found = await sync_to_async(_find_picture)(request, document_id, number)
-        if isinstance(found, HttpResponseBase):
-            return found
-        source, content_hash = found
-        draw = sync_to_async(pdf_pages.draw_picture, thread_sensitive=False, executor=pdf_pages.drawing_threads)
-        return _picture_response(await draw(source, number, page_pictures(), content_hash))
+        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
+        if data is None:
+            source = file_of(found)
+            # A request that waits for its turn holds no connection: with a pool, others need it.
+            give_connections_back()
+            data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
+        return _picture_response(data)
     except pdf_pages.PageBusy:
         response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
         response["Retry-After"] = str(_BUSY_SECONDS)
@@ -154,23 +160,6 @@ async def page_picture(request: HttpRequest, document_id: int, number: int) -> H
     except pdf_pages.PageNotDrawn as error:
         logger.warning("page not drawn", extra={"document": document_id, "page": number, "reason": str(error)})
         return _placeholder_response(_("This page cannot be shown as a picture."), 422)
-
-
-def _find_picture(
-    request: HttpRequest, document_id: int, number: int
-) -> HttpResponseBase | tuple[pdf_pages.Source, str]:
-    """The picture if it was drawn before, or what it is to be drawn from. Raises: Http404, PageNotDrawn."""
-    try:
-        if refusal := _refuse_anonymous(request):
-            return refusal
-        found = _get_document(request, document_id)
-        if view_of(found.media_type) is not View.PRINTED:
-            raise Http404
-        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
-        return _picture_response(data) if data is not None else (file_of(found), found.content_hash)
-    finally:
-        # Whoever waits for a picture holds no connection: with a pool, others need it.
-        connection.close_if_unusable_or_obsolete()
 
 
 def _picture_response(data: bytes) -> HttpResponse:

@@ -8,7 +8,6 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from prometheus_client import REGISTRY
 
 from chat.answering.approved_answers import NAME as APPROVED
 from chat.models import Answer, Conversation, Feedback
@@ -99,9 +98,7 @@ def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplo
     experiment = started(boss)
     (treated,) = conversations(experiment, Arm.TREATMENT)
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
-    failures = REGISTRY.get_sample_value("ragsite_search_profile_choice_failures_total") or 0.0
     assert profiles.profile_for(treated.subject).name == profiles.BUILT_IN
-    assert REGISTRY.get_sample_value("ragsite_search_profile_choice_failures_total") == failures + 1
     assert "could not be chosen" in caplog.text
 
 

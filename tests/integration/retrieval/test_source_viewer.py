@@ -22,8 +22,6 @@ from retrieval.viewer import pdf_pages
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
-# Of asynchronous views, which have connections of their own.
-on_several_connections = pytest.mark.django_db(transaction=True)
 
 MANUAL = (Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf").read_bytes()
 Ingest = Callable[..., Document]
@@ -129,7 +127,6 @@ def manual(collection: Collection, ingest: Ingest) -> Document:
     return ingest(collection, "manual.pdf", MANUAL)
 
 
-@on_several_connections
 def test_a_page_is_shown_as_printed_with_the_passage_on_it(client: Client, manual: Document) -> None:
     html = page(client, viewer(manual, "never down, so that"))
     assert "Page 2 of 10 as printed" in html
@@ -152,7 +149,6 @@ def test_another_page_can_be_asked_for(client: Client, manual: Document) -> None
     assert "Page 2 of 10" in page(client, viewer(manual, "never down, so that", page=11))
 
 
-@on_several_connections
 def test_a_page_that_cannot_be_drawn_is_told_and_logged(
     client: Client, manual: Document, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -170,7 +166,6 @@ def test_a_page_that_cannot_be_drawn_is_told_and_logged(
     assert [record.message for record in caplog.records].count("page not drawn") == 2
 
 
-@on_several_connections
 def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
     client: Client, manual: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +194,6 @@ def test_pages_of_a_newer_file_are_not_shown_beside_the_older_text(client: Clien
 # Who may see what, and how -------------------------------------------------------------------------------------------
 
 
-@on_several_connections
 def test_nothing_of_a_closed_collection_is_shown(client: Client, manual: Document, settings: object) -> None:
     addresses = [
         viewer(manual),
@@ -224,7 +218,6 @@ def test_a_pdf_opens_in_the_browser_where_nothing_can_run(client: Client, manual
     assert b"".join(response.streaming_content) == MANUAL  # type: ignore[attr-defined]
 
 
-@on_several_connections
 def test_what_is_no_pdf_is_never_shown_but_saved(client: Client, collection: Collection, ingest: Ingest) -> None:
     document = ingest(collection, "a.html", "<html><body><p>Some text of a page.</p></body></html>")
     assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
@@ -239,7 +232,7 @@ def test_what_is_no_pdf_is_never_shown_but_saved(client: Client, collection: Col
     assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
 
 
-@on_several_connections
+@pytest.mark.django_db(transaction=True)
 async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Collection, manual: Document) -> None:
     size = 40 * 2**20
     os.truncate(manual.file.path, size)
