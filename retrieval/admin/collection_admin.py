@@ -76,13 +76,12 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         """Adds the fields that a draft depends on: a copy keeps its own short name, its visibility to staff alone, and
         the language of its collection.
         """
-        if obj is None:
-            return list(self.readonly_fields)
-        if draft_of(obj) is not None:
-            return [*self.readonly_fields, "slug", "text_search_configuration", "visibility"]
-        if reason_not_to_change(obj):
-            return [*self.readonly_fields, "text_search_configuration"]
-        return list(self.readonly_fields)
+        locked = []
+        if obj is not None and draft_of(obj) is not None:
+            locked = ["slug", "text_search_configuration", "visibility"]
+        elif obj is not None and reason_not_to_change(obj):
+            locked = ["text_search_configuration"]
+        return [*self.readonly_fields, *locked]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList

@@ -66,11 +66,10 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        collection = self.instance.collection_id or getattr((cleaned or {}).get("collection"), "pk", None)
-        namesakes = Source.objects.filter(collection=collection, name=(cleaned or {}).get("name"))
-        if namesakes.exclude(pk=self.instance.pk).exists():
-            self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
         chosen = (cleaned or {}).get("collection")
+        namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
+        if namesakes.filter(name=(cleaned or {}).get("name")).exists():
+            self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
         if self.instance.pk is None and chosen is not None and (reason := reason_not_to_change(chosen)):
             self.add_error("collection", ValidationError(reason))
         return cleaned

@@ -116,15 +116,8 @@ class SchemaWithProblems(AutoSchema):
 
     def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
         """A sentence about the whole request, or by field: sentences, or the same again for fields within it."""
-        by_field = {
-            "type": "object",
-            "additionalProperties": {
-                "anyOf": [
-                    {"type": "array", "items": {"anyOf": [_TEXT, {"type": "object"}]}},
-                    {"type": "object"},
-                ]
-            },
-        }
+        sentences = {"type": "array", "items": {"anyOf": [_TEXT, {"type": "object"}]}}
+        by_field = {"type": "object", "additionalProperties": {"anyOf": [sentences, {"type": "object"}]}}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]
             name=INVALID,
             type=ResolvedComponent.SCHEMA,

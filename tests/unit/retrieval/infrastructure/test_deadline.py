@@ -38,9 +38,9 @@ def test_time_that_is_over_is_none_left() -> None:
 def test_the_time_of_a_stage_begins_with_its_thread() -> None:
     with ThreadPoolExecutor(1) as pool, deadline.limit(60.0):
         for _ in range(2):
-            pool.submit(time.sleep, 0.5)
-        assert deadline.Stage(pool, lambda: time.sleep(0.7) or "done").result(1.5) == "done"
-        hung = deadline.Stage(pool, lambda: time.sleep(2.0))
+            pool.submit(time.sleep, 0.3)
+        assert deadline.Stage(pool, lambda: time.sleep(0.4) or "done").result(0.9) == "done"
+        hung = deadline.Stage(pool, lambda: time.sleep(0.8))
         queued = deadline.Stage(pool, lambda: "never begun")
         with pytest.raises(TimeoutError):
             hung.result(0.2)

@@ -1,0 +1,111 @@
+"""Requests to model servers end in their time, however the server spends it, and their errors quote no request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import httpx2
+import pytest
+
+from chat.answering.completion_client import CompletionClient, Request
+from chat.exceptions import GenerationFailed
+from evaluation.judges.judge_model import JudgeModel
+from retrieval.exceptions import EmbeddingFailed, ModelFailed, RerankFailed
+from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
+from retrieval.infrastructure import deadline
+from retrieval.infrastructure.chat_model import ChatEndpoint, ChatModel
+from retrieval.infrastructure.model_server import LEFT_OUT, bounded_client, without_request
+from retrieval.search.http_reranker import HttpReranker
+from tests.support.dripping_server import DRIPS, dripping_server
+
+SECONDS = 0.6
+
+
+def rerank(url: str) -> object:
+    return HttpReranker(url).score_texts("pump", ["a pump"], SECONDS)
+
+
+def embed(url: str) -> object:
+    return OpenAICompatibleEmbedder(url, "", "tiny", 3, query_timeout_seconds=SECONDS).embed_query("pump")
+
+
+def reword(url: str) -> object:
+    return ChatModel(url, "", "tiny", SECONDS).complete([{"role": "user", "content": "pump"}])
+
+
+def judge(url: str) -> object:
+    return JudgeModel(url, "", "tiny", SECONDS)._post({})
+
+
+def write(url: str) -> object:
+    async def first() -> object:
+        client = CompletionClient(ChatEndpoint(url, "", "tiny"), silence_seconds=60)
+        request = Request([], time.monotonic() + SECONDS, 10, offers_tables=False)
+        return await anext(client.deltas(request))
+
+    return asyncio.run(first())
+
+
+# All but the last ask through one client.
+WAYS = [*((ask, kind) for ask in (rerank, write) for kind in DRIPS), *((ask, "body") for ask in (embed, reword, judge))]
+
+
+@pytest.mark.parametrize(("ask", "kind"), WAYS)
+def test_a_request_is_over_in_its_time(ask: Callable[[str], object], kind: str) -> None:
+    with dripping_server(kind, seconds=6) as url:
+        started = time.monotonic()
+        with pytest.raises((RerankFailed, EmbeddingFailed, ModelFailed, GenerationFailed)):
+            ask(url)
+        assert time.monotonic() - started < SECONDS + 1.5
+
+
+def test_a_server_that_reads_slowly_is_left_in_time() -> None:
+    def read(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            # Each write takes less than its time, all of them 15 s.
+            while connection.recv(60_000):
+                time.sleep(0.03)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=read, args=(listener,), daemon=True).start()
+        started = time.monotonic()
+        with deadline.limit(1), bounded_client() as client, pytest.raises(httpx2.TimeoutException):
+            client.post(f"http://127.0.0.1:{listener.getsockname()[1]}", content=bytes(30_000_000), timeout=1)
+        assert time.monotonic() - started < 3
+
+
+def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with dripping_server("headers", seconds=6) as url:
+        monkeypatch.setenv("HTTP_PROXY", url)
+        started = time.monotonic()
+        with deadline.limit(0.5), bounded_client() as client, pytest.raises(httpx2.ReadTimeout):
+            client.get("http://models.example/v1", timeout=1)
+        assert 0.4 < time.monotonic() - started < 2.5
+
+
+def test_without_a_limit_each_read_has_its_own_time() -> None:
+    with dripping_server("body", seconds=0.7) as url, bounded_client() as client:
+        with pytest.raises(httpx2.RemoteProtocolError):  # it broke off
+            client.get(url, timeout=0.5)
+
+
+BODY = {"model": "tiny", "messages": [{"role": "user", "content": "How heavy is\nthe MX-9920-W pump, in grams?"}]}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("model tiny is not loaded, try again", True),
+        ("", True),
+        ("the pump is busy", True),
+        ('{"input": "HOW HEAVY IS THE mx-9920-w"}', False),
+        ("bad text: the MX-9920-W pump", False),
+    ],
+)
+def test_what_quotes_the_request_is_left_out(said: str, is_kept: bool) -> None:
+    assert without_request(said, BODY) == (said if is_kept else LEFT_OUT)
