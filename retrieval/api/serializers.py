@@ -12,12 +12,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from retrieval.models import Collection, Document
-from retrieval.search.metadata_filters import date_range, parse_metadata, validated_any_of, validated_metadata
+from retrieval.search.metadata_filters import parse_metadata, validated_metadata
 from retrieval.types import DateRange, QueryClass, SearchMethod
 
 LARGEST_ID = 2**63 - 1
 _MOST_NAMES, _LONGEST_NAME = 20, 100
-MOST_RANGES = 10
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
@@ -87,47 +86,19 @@ class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
         return value
 
 
-@extend_schema_field({"type": "object", "additionalProperties": {"type": "array", "items": {}}})
-class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
-    """A JSON object of lists: for each key, values of which a document must have one."""
+class DateRangeSerializer(KnownFieldsOnly):
+    field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
-    def to_internal_value(self, data: Any) -> dict[str, list[object]]:
-        return validated_any_of(data)
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """With `from`, which is a keyword of Python."""
+        days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
+        return {**super().get_fields(), **days}
 
-
-@extend_schema_field(
-    {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["field"],
-            "properties": {
-                "field": {"type": "string", "example": "added"},
-                "from": {"type": "string", "format": "date", "nullable": True},
-                "to": {"type": "string", "format": "date", "nullable": True},
-            },
-            "anyOf": [
-                {"required": ["from"], "properties": {"from": {"type": "string"}}},
-                {"required": ["to"], "properties": {"to": {"type": "string"}}},
-            ],
-        },
-    }
-)
-class DateRangesField(serializers.Field[list[DateRange], Any, Any, Any]):
-    """Ranges of dates, all of which must be met."""
-
-    def to_internal_value(self, data: Any) -> list[DateRange]:
-        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            raise serializers.ValidationError(
-                'This must be a list of ranges, such as [{"field": "added", "from": "2026-01-01"}].'
-            )
-        if len(data) > MOST_RANGES:
-            raise serializers.ValidationError(f"This must have at most {MOST_RANGES} ranges.")
-        for each in data:
-            if unknown := sorted(set(each) - {"field", "from", "to"}):
-                sentence = f"A range of dates has field, from and to, and no {unknown[0][:40]!r}."
-                raise serializers.ValidationError(sentence)
-        return [date_range(each.get("field"), each.get("from"), each.get("to")) for each in data]
+    def validate(self, attrs: dict[str, Any]) -> Any:
+        try:
+            return DateRange(attrs["field"], attrs.get("from"), attrs.get("to"))
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from None
 
 
 LONGEST_QUERY = 2000
@@ -147,16 +118,24 @@ class FiltersSerializer(KnownFieldsOnly):
         child=TextField(max_length=8), required=False, max_length=50, help_text="Only documents in these languages."
     )
     metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
-    metadata_any = AnyOfField(
-        required=False, help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.'
+    metadata_any = serializers.DictField(
+        # Each value of a list is two conditions in SQL.
+        child=serializers.ListField(min_length=1, max_length=50),
+        required=False,
+        help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.',
     )
-    dates = DateRangesField(
+    dates = DateRangeSerializer(  # type: ignore[call-arg]  # the stubs lack max_length
+        many=True,
+        max_length=10,
         required=False,
         help_text=(
             "Only documents whose dates lie in all of these ranges, both days included; one of `from` and `to` may be "
             "left out. `field` is `added`, `changed`, or a key of the metadata whose value is a date (YYYY-MM-DD)."
         ),
     )
+
+    def validate_metadata_any(self, value: dict[str, list[object]]) -> dict[str, object]:
+        return validated_metadata(value)
 
 
 class SearchRequestSerializer(KnownFieldsOnly):
