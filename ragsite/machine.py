@@ -13,13 +13,12 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
 
 # Where memory runs out, Linux ends the process with the highest score first. What `serve` starts again by itself goes
 # before the database, and of that what does the work goes first.
@@ -35,27 +34,15 @@ BALLAST_BYTES = 64 * 2**20
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
-def available_cores(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int:
-    """The processors that this process may use, by its affinity or its control groups (a container's), whichever is
-    less; at least 1.
-    """
+def available_cores(root: Path = _CGROUPS) -> int:
+    """The processors that this process, or its container, may use, whichever is less; at least 1."""
     # Not on macOS.
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = [len(affinity(0)) if affinity is not None else os.cpu_count() or 1]
-    for folder in _control_groups(root, own):
-        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
-            quota, period = (folder / "cpu.max").read_text().split()
-            cores.append(math.ceil(int(quota) / int(period)))
-    return max(1, min(cores))
-
-
-def _control_groups(root: Path, own: Path) -> Iterator[Path]:
-    """The folders of the control groups around this process, of their second version."""
-    with contextlib.suppress(OSError):
-        for line in own.read_text().splitlines():
-            if line.startswith("0::"):
-                folder = root / line[3:].strip("/")
-                yield from (each for each in (folder, *folder.parents) if each.is_relative_to(root))
+    cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+        quota, period = (root / "cpu.max").read_text().split()
+        cores = min(cores, math.ceil(int(quota) / int(period)))
+    return max(1, cores)
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:

@@ -68,14 +68,9 @@ class Caller:
     secret: str
 
     def key(self, kind: Kind) -> str:
-        match kind:
-            case Kind.ADDRESS | Kind.TOKENS | Kind.BUSY:
-                parts = ["", self.address]
-            case Kind.ACCOUNT:
-                parts = [self.secret, ""]
-            case _:
-                parts = [self.secret, self.address]
-        return salted_hmac(f"ragsite.sign_in.{kind}", "\0".join(parts), algorithm="sha256").hexdigest()
+        secret = "" if kind in (Kind.ADDRESS, Kind.TOKENS, Kind.BUSY) else self.secret
+        address = "" if kind is Kind.ACCOUNT else self.address
+        return salted_hmac(f"ragsite.sign_in.{kind}", f"{secret}\0{address}", algorithm="sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

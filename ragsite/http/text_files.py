@@ -38,18 +38,14 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
     ]
     for collection in collections.in_service().order_by("name"):
         readable = Document.objects.readable_by(visitor).filter(collection=collection, status=Document.Status.READY)
-        listed = list(readable.order_by("title", "pk")[: DOCUMENTS_LISTED + 1])
         lines += ["", f"## {_line(collection.name)}", ""]
         if collection.description:
             lines += [_line(collection.description), ""]
-        for document in listed[:DOCUMENTS_LISTED]:
+        for document in readable.order_by("title", "pk")[:DOCUMENTS_LISTED]:
             title = _line(document.title or document.source).replace("[", "(").replace("]", ")")
             lines.append(f"- [{title}]({address('retrieval:document', document.pk)})")
-        if len(listed) > DOCUMENTS_LISTED:
-            lines += [
-                "",
-                f"{readable.count() - DOCUMENTS_LISTED} more documents: search the collection `{collection.slug}`.",
-            ]
+        if (more := readable.count() - DOCUMENTS_LISTED) > 0:
+            lines += ["", f"{more} more documents: search the collection `{collection.slug}`."]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
 
 

@@ -46,7 +46,7 @@ class BackupError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``migrations`` are those that were applied, as “app.name”. ``files`` are originals: none of a bucket."""
+    """``migrations`` are those that were applied, as “app.name”. ``files`` are originals; none if a bucket has them."""
 
     made_at: str
     migrations: list[str]

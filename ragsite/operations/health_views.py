@@ -99,8 +99,10 @@ def _count_rows() -> Finding:
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in last_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)
-    for (judge, status), number in _judgements().items():
-        JUDGEMENTS.labels(judge=judge, status=status).set(number)
+    rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
+    judgements = {(judge, status): number for judge, status, number in rows}
+    for judge, status in product(Judgement.Judge.values, Judgement.Status.values):
+        JUDGEMENTS.labels(judge=judge, status=status).set(judgements.get((judge, status), 0))
     for state, number in count_states().items():
         SOURCES.labels(state=state).set(number)
     for node in nodes():
@@ -112,13 +114,6 @@ def _count_rows() -> Finding:
 
 
 _FIGURES = CheckGroup({"figures": ask_in_database(_count_rows)})
-
-
-def _judgements() -> dict[tuple[str, str], int]:
-    """The number of judgements for every pair of judge and status, zero included."""
-    rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
-    counted = {(judge, status): number for judge, status, number in rows}
-    return {pair: counted.get(pair, 0) for pair in product(Judgement.Judge.values, Judgement.Status.values)}
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
