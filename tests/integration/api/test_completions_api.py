@@ -191,16 +191,8 @@ async def test_space_around_the_answer_is_no_replacement(collection: Collection,
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    completed = {
-        "text": "Twenty-five.",
-        "notice": "",
-        "citations": [],
-        "usage": {},
-        "refused": False,
-        "repeats": None,
-        "near": [],
-        "choices": [],
-    }
+    completed = {"text": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
+    completed |= {"refused": False, "repeats": None}
 
     async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):

@@ -23,7 +23,7 @@ def score(pid: int) -> int:
 
 
 def test_what_serve_starts_goes_before_the_database(tmp_path: Path) -> None:
-    parent, child = start(tmp_path)
+    parent, [child] = start(tmp_path)
     try:
         wait_until(lambda: score(child) == machine.SITE_SCORE, what="the score")
     finally:

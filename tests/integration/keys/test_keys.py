@@ -14,7 +14,6 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
@@ -25,6 +24,7 @@ from ragsite.models import ApiKey
 from retrieval.api.problems import ApiView
 from retrieval.key_limits import Scope
 from retrieval.models import Collection
+from tests.support.addresses import addresses
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -54,25 +54,10 @@ def client_with(secret: str, scheme: str = "Bearer") -> APIClient:
     return APIClient(raise_request_exception=False, HTTP_AUTHORIZATION=f"{scheme} {secret}")
 
 
-def api_views() -> dict[str, Any]:
-    """All views of the API, by route."""
-    found = {}
-
-    def walk(patterns: list[Any], route: str) -> None:
-        for pattern in patterns:
-            here = route + str(pattern.pattern)
-            if isinstance(pattern, URLResolver):
-                walk(pattern.url_patterns, here)
-            elif isinstance(pattern, URLPattern) and issubclass(getattr(pattern.callback, "cls", object), APIView):
-                found[here] = pattern.callback
-
-    walk(get_resolver().url_patterns, "")
-    return found
-
-
 def test_every_endpoint_says_which_scopes_it_takes():
-    assert len(api_views()) > 15
-    for route, view in api_views().items():
+    views = {route: view for _name, route, view in addresses() if issubclass(getattr(view, "cls", object), APIView)}
+    assert len(views) > 15
+    for route, view in views.items():
         if not view.cls().get_authenticators():
             continue  # the schema and its page: they look at no credentials
         assert issubclass(view.cls, ApiView), route
@@ -212,30 +197,22 @@ class TestLimitedToCollections:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_search_with_a_limited_key_finds_nothing_else(boss, collection, cellar, ingest):
-    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
-    ingest(cellar, "wine.md", "# Wine\n\nThe wine is kept at 12 degrees.")
-    limited = client_with(key_of(boss, collections=[collection]))
-
-    def sources(question: str) -> list[str]:
-        response = limited.post("/api/v1/search/", {"query": question}, format="json")
-        return [hit["document"]["title"] for hit in response.json()["results"]]
-
-    assert set(sources("at how many degrees is the wine kept")) <= {"Pump"}
-    assert sources("how heavy is the pump") == ["Pump"]
-    refused = limited.post("/api/v1/search/", {"query": "wine", "collection": "cellar"}, format="json")
-    assert refused.status_code == 400
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_question_with_a_limited_key_is_answered_from_its_collections_alone(boss, collection, cellar, ingest):
+def test_a_search_and_a_question_with_a_limited_key_are_answered_from_its_collections_alone(
+    boss, collection, cellar, ingest
+):
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(cellar, "wine.md", "# Wine\n\nThe wine is kept at 12 degrees.")
     limited, whole = client_with(key_of(boss, collections=[collection])), client_with(key_of(boss))
 
+    def search(query: str, **scope: str) -> Any:
+        return limited.post("/api/v1/search/", {"query": query, **scope}, format="json")
+
     def ask(client: APIClient) -> Any:
         return client.post("/api/v1/ask/", {"question": "At how many degrees is the wine kept?"}, format="json").json()
 
+    for query in ("at how many degrees is the wine kept", "how heavy is the pump"):
+        assert {hit["document"]["title"] for hit in search(query).json()["results"]} <= {"Pump"}
+    assert search("wine", collection="cellar").status_code == 400
     assert "12 degrees" in str(ask(whole)["citations"])
     answer = ask(limited)
     assert "12 degrees" not in str(answer)
