@@ -138,7 +138,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             _refuse(request, "only signing in is offered")
         if not claims.is_one_subject:
             _refuse(request, "the ID token and the userinfo name different people")
-        if settings.OIDC_DOMAINS and claims.domain not in settings.OIDC_DOMAINS:
+        if settings.OIDC_DOMAINS and claims.email.rpartition("@")[2] not in settings.OIDC_DOMAINS:
             _refuse(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return

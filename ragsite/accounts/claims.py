@@ -38,10 +38,6 @@ class Claims:
     groups_left_out: bool
     is_one_subject: bool
 
-    @property
-    def domain(self) -> str:
-        return self.email.rpartition("@")[2]
-
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
     """Read the claims of the userinfo endpoint (``data["userinfo"]``) and the ID token (``data["id_token"]``)."""

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
@@ -97,8 +95,8 @@ class ApiKey(models.Model):
             collections=frozenset(self.collections.values_list("pk", flat=True)) if self.is_limited else None,
         )
 
-    def revoke(self, now: datetime | None = None) -> None:
+    def revoke(self) -> None:
         """Refuse the key from the next request on. One that is revoked already keeps its time."""
         if self.revoked_at is None:
-            self.revoked_at = now or timezone.now()
+            self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])

@@ -19,8 +19,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
-from ragsite.operations.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
-from ragsite.operations.readiness import queues
+from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, queues
 from ragsite.supervision import restarts
 from retrieval.documents.reconciliation import last_counts
 from retrieval.index.distribution import nodes
@@ -113,7 +112,7 @@ def _count_rows() -> Finding:
     return Finding()
 
 
-_FIGURES = CheckGroup({"figures": ask_in_database(_count_rows)})
+_FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
-from ragsite.operations import probes, readiness
+from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _nothing_remembered(monkeypatch):
     # What is asked here hangs nowhere, but the machine may be busy.
-    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
     forget_findings()
 
 
@@ -134,7 +134,7 @@ def test_documents_that_nobody_reads_or_gets_on_with_degrade(client, collection)
 def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded):
     connection = mock.MagicMock()
     connection.cursor.return_value.__enter__.return_value.fetchone.return_value = (version,)
-    monkeypatch.setitem(checks_with("migrations"), "migrations", probes.Finding)
+    monkeypatch.setitem(checks_with("migrations"), "migrations", readiness.Finding)
     monkeypatch.setattr(readiness, "connection", connection)
     response = client.get("/readyz")
     assert response.status_code == status
@@ -150,7 +150,7 @@ def test_migrations_that_wait_are_not_ready(client, monkeypatch):
 
 def test_a_finding_is_remembered_for_a_while():
     calls = []
-    check = probes.Remembered(lambda: calls.append(1) or probes.Finding())
+    check = readiness.Remembered(lambda: calls.append(1) or readiness.Finding())
     assert check() == check()
     assert len(calls) == 1
 
@@ -255,12 +255,12 @@ def test_a_scheduler_that_stopped_degrades(degraded, settings, tmp_path):
 
 
 def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
-    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 1.0)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 1.0)
     hang = threading.Event()
 
     def hung():
         hang.wait(60)
-        return probes.Finding()
+        return readiness.Finding()
 
     monkeypatch.setitem(checks_with("broker"), "broker", hung)
     try:

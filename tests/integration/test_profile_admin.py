@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.html import escape
 
-from ragsite.operations import probes
+from ragsite.operations import readiness
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings, to_json
@@ -261,7 +261,7 @@ def test_what_may_be_done_depends_on_permissions(client, profile, version, libra
 @on_several_connections
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_switch_is_announced(admin, profile, version, settings, enabled, monkeypatch):
-    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
     profiles.publish(version)
     settings.RETRIEVAL_HYBRID_ENABLED = enabled
     for address in (CHANGELIST, change(profile), PLAYGROUND):

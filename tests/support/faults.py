@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 from chat.models import Answer, StreamedEvent
 from chat.streaming import asking, streams
 from ragsite.operations import readiness
-from ragsite.operations.probes import Remembered
+from ragsite.operations.readiness import Remembered
 
 # In the words of the document: without the embedder, words alone tell whether it answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from ragsite.celery import app
-from ragsite.operations import probes
+from ragsite.operations import readiness
 from retrieval.documents import submission
 from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
@@ -25,7 +25,7 @@ SOON_SECONDS = 20.0
 @pytest.fixture(autouse=True)
 def _nothing_remembered(_broker_in_memory: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # The database and the embedder hang nowhere, but the machine may be busy.
-    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 10.0)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 10.0)
     checks_with("broker")["broker"].finding = None  # type: ignore[attr-defined]
     yield
     app._pool = app.amqp._producer_pool = None

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 
 from bench import with_constants
-from ragsite.operations import probes, readiness
+from ragsite.operations import readiness
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -24,7 +24,7 @@ def degraded(client: Client) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
 
 
 def test_a_scheduler_that_hangs_is_told_of_and_comes_back(

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from ragsite.operations import readiness
 from ragsite.operations.backups import make_backup
-from ragsite.operations.probes import Health
+from ragsite.operations.readiness import Health
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes

@@ -25,9 +25,7 @@ def read(userinfo: dict[str, Any], id_token: dict[str, Any] | None = None, **opt
     ],
 )
 def test_an_address_counts_when_the_provider_answers_for_it(verified: Any, trusted: bool, email: str) -> None:
-    claims = read({"email": " Ada@Example.org ", "email_verified": verified}, trust_email=trusted)
-    assert claims.email == email
-    assert claims.domain == ("example.org" if email else "")
+    assert read({"email": " Ada@Example.org ", "email_verified": verified}, trust_email=trusted).email == email
 
 
 @pytest.mark.parametrize("email", [None, 7, ["a@example.org"]])
