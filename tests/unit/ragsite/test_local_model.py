@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from ragsite import local_model
-from tests.support.site import ROOT, free_port
+from tests.support.fresh_settings import fresh_settings
+from tests.support.site import free_port
 
 
 @pytest.fixture
@@ -61,27 +60,18 @@ def test_a_port_that_another_program_has_is_told(model: Path, settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "expected"),
     [
-        ({}, "http://127.0.0.1:8411/v1 tiny 1 4096 {}"),
-        (
-            {
-                "OPENAI_MODEL": "ours",
-                "OPENAI_CONTEXT_TOKENS": "2048",
-                "ANSWERS_AT_ONCE": "3",
-            },
-            "http://127.0.0.1:8411/v1 ours 3 2048 {}",
-        ),
-        ({"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "LOCAL_MODEL and OPENAI_BASE_URL both name a language model"),
+        ({}, ("tiny", 1, 4096)),
+        ({"OPENAI_MODEL": "ours", "OPENAI_CONTEXT_TOKENS": "2048", "ANSWERS_AT_ONCE": "3"}, ("ours", 3, 2048)),
     ],
 )
-def test_the_setting_sets_what_the_site_asks(tmp_path: Path, environment: dict[str, str], said: str) -> None:
-    names = "OPENAI_BASE_URL, s.OPENAI_MODEL, s.ANSWERS_AT_ONCE, s.OPENAI_CONTEXT_TOKENS, s.QUERY_REFORMULATOR"
-    read = subprocess.run(
-        [sys.executable, "-c", f"from django.conf import settings as s; print(s.{names})"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "LOCAL_MODEL": str(tmp_path / "tiny.gguf"), **environment},
-    )
-    assert said in read.stdout + read.stderr
+def test_the_setting_sets_what_the_site_asks(environment: dict[str, str], expected: tuple[str, int, int]) -> None:
+    found = fresh_settings(LOCAL_MODEL="/models/tiny.gguf", **environment)
+    assert expected == (found.OPENAI_MODEL, found.ANSWERS_AT_ONCE, found.OPENAI_CONTEXT_TOKENS)
+    assert (found.OPENAI_BASE_URL, found.QUERY_REFORMULATOR) == ("http://127.0.0.1:8411/v1", {})
+
+
+def test_two_language_models_are_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="LOCAL_MODEL and OPENAI_BASE_URL both name a language model"):
+        fresh_settings(LOCAL_MODEL="/models/tiny.gguf", OPENAI_BASE_URL="http://127.0.0.1:1/v1")

@@ -1,0 +1,23 @@
+"""The site's settings as another process would read them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+
+import ragsite
+
+
+def fresh_settings(**environment: str) -> ModuleType:
+    """What a process reads that starts with these variables. Raises: ImproperlyConfigured."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        # As they are again afterwards.
+        patch.setattr(ragsite, "settings", None)
+        for module in [name for name in sys.modules if name.startswith("ragsite.settings")]:
+            patch.delitem(sys.modules, module)
+        return importlib.import_module("ragsite.settings")
