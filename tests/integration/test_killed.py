@@ -27,7 +27,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.search.profiles import NamedProfile
-from tests.integration.faults.test_memory import score
+from tests.integration.test_processes import score
 from tests.support.evaluation_sets import BY_MEANING, set_of
 from tests.support.judged_answers import completed_answer
 from tests.support.site import Workers, database_url, wait_until

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ragsite import machine
 from ragsite.supervision import parse_procfile, restarts
 from tests.support.site import ROOT, wait_until
 
@@ -20,6 +22,7 @@ LOADED = "loaded: python -m tests.support.loaded"
 SCRIPT = r"""
 import os, sys
 from pathlib import Path
+from ragsite import machine
 from ragsite.supervision import parse_procfile, supervise
 processes = parse_procfile(sys.argv[2], os.environ)
 def say(line): os.write(1, f"{line}\n".encode())
@@ -32,6 +35,11 @@ say("stopped")
 
 def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def score(pid: int) -> int:
+    """How soon Linux ends the process where memory runs out."""
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 def start(data_dir: Path, procfile: str = SLEEPER, **environment: str) -> tuple[subprocess.Popen[str], list[int]]:
@@ -57,6 +65,8 @@ def test_the_projects_own_procfile_can_be_read() -> None:
 
 def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
     parent, [child] = start(tmp_path)
+    if sys.platform == "linux":
+        wait_until(lambda: score(child) == machine.SITE_SCORE, what="the score, which goes before the database's")
     psutil.Process(child).kill()
     assert parent.stdout is not None
     lines = iter(parent.stdout.readline, "")
@@ -68,16 +78,6 @@ def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
     parent.terminate()
     parent.communicate(timeout=60)
     assert not is_alive(again)
-
-
-def test_another_program_of_python_has_the_packages_of_this_one(tmp_path: Path) -> None:
-    imports = "import celery, sys, pathlib; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read()"
-    parent, _child = start(tmp_path, f"other: python -u -c '{imports}' {tmp_path}/imported", PATH="/usr/bin:/bin")
-    try:
-        wait_until((tmp_path / "imported").exists)
-    finally:
-        parent.terminate()
-        parent.communicate(timeout=60)
 
 
 def test_a_signal_stops_parent_and_children_also_one_that_does_not_listen(tmp_path: Path) -> None:
@@ -94,11 +94,28 @@ def test_a_signal_stops_parent_and_children_also_one_that_does_not_listen(tmp_pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
 def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
-    parent, children = start(tmp_path, f"{DEAF}\n{LOADED}")
-    wait_until((tmp_path / "added").exists)
+    # Another program of Python has the packages of this one, whatever the PATH says.
+    imports = "import celery, sys, pathlib; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read()"
+    procfile = f"{DEAF}\n{LOADED}\nother: python -u -c '{imports}' {tmp_path}/imported"
+    parent, children = start(tmp_path, procfile, PATH="/usr/bin:/bin")
+    for name in ("added", "imported"):
+        wait_until((tmp_path / name).exists)
     parent.kill()
     parent.wait(60)
     wait_until(lambda: not any(is_alive(child) for child in children))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
+def test_a_higher_score_stays() -> None:
+    def go() -> None:
+        machine.go_before_others(900)
+        machine.go_before_others(500)
+        os._exit(score(os.getpid()) != 900)
+
+    child = multiprocessing.get_context("fork").Process(target=go)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
 
 
 POOL = """
@@ -108,35 +125,25 @@ from ragsite.worker_pool import TaskPool
 def initializer(): worker_process_init.send(sender=None)
 pool = TaskPool.BlockingPool(2, initializer=initializer)
 time.sleep(1)
-match sys.argv[1]:
-    case "idle":
-        # One of them holds the lock, and waits for the next task.
-        for each in list(pool._pool):
-            os.kill(each.pid, signal.SIGKILL)
-        time.sleep(1)
-        results = [pool.apply_async(abs, (-number,)) for number in range(5)]
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and not all(each.ready() for each in results): time.sleep(0.1)
-        print([each.ready() and each.get() for each in results], flush=True)
-    case "busy":
-        pool.apply_async(time.sleep, (1000,))
-        time.sleep(1)
-        print(*(each.pid for each in pool._pool), flush=True)
+# One of them holds the lock, and waits for the next task.
+for each in list(pool._pool):
+    os.kill(each.pid, signal.SIGKILL)
+time.sleep(1)
+results = [pool.apply_async(abs, (-number,)) for number in range(5)]
+deadline = time.monotonic() + 20
+while time.monotonic() < deadline and not all(each.ready() for each in results): time.sleep(0.1)
+print([each.ready() and each.get() for each in results])
+pool.apply_async(time.sleep, (1000,))
+time.sleep(1)
+print(*(each.pid for each in pool._pool), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def run_pool(what: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", POOL, what], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False
-    ).stdout
-
-
-def test_a_killed_process_of_the_pool_takes_no_lock_with_it() -> None:
-    assert run_pool("idle") == "[0, 1, 2, 3, 4]\n"
-
-
-def test_a_busy_process_of_the_pool_does_not_outlive_its_worker() -> None:
-    pids = [int(pid) for pid in run_pool("busy").split()]
-    assert len(pids) == 2
-    wait_until(lambda: not any(is_alive(pid) for pid in pids))
+def test_a_killed_process_of_the_pool_takes_no_lock_with_it_and_a_busy_one_does_not_outlive_its_worker() -> None:
+    command = [sys.executable, "-c", POOL]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
+    results, pids = done.stdout.splitlines()
+    assert results == "[0, 1, 2, 3, 4]"
+    assert len(pids.split()) == 2
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.split()))

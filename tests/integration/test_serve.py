@@ -31,6 +31,7 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path: Path
         running = {process.name(): process for process in serve.children()}
         assert set(running) == {"ragsite-web", "ragsite-worker", "ragsite-beat"}
         assert [process.name() for process in running["ragsite-web"].children()] == ["ragsite-web-1"]
+        wait_until((tmp_path / "scheduler.seen").exists, 60, "the scheduler's sign of life")
         running["ragsite-web"].kill()
         wait_until(lambda: "web ended with status -9" in log.read_text(), 60)
         wait_until(lambda: is_answering("127.0.0.1", port, "/readyz"), 60)

@@ -27,8 +27,7 @@ LEFT_OUT = {
     "integration/test_observability.py": "the log of the embedded server",
     "integration/faults/test_database.py": "stops the embedded server; test_citus.py stops a node",
     "integration/faults/test_disk.py": "the embedded server on a small disk",
-    "integration/faults/test_memory.py": "the embedded server's process",
-    "integration/operations/test_backup.py": "sites with embedded servers; test_citus.py backs a cluster up",
+    "integration/operations/test_backup.py": "databases of one server; test_citus.py backs a cluster up",
     "integration/retrieval/test_prepared_commands.py": "preparation of the embedded database",
     "integration/clients": "copies a prepared database",
     # Single tests, by how their names begin.
