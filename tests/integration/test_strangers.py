@@ -56,3 +56,5 @@ def test_nobody_chooses_an_address_and_no_address_takes_all_connections(server: 
         # Headers that are never finished are not waited for, and what was taken is free again.
         assert opened[0].recv(100) == b""
         wait_until(server.answers, 15, "the address to be served again")
+    server.popen.kill()
+    assert not psutil.wait_procs([web], 10)[1], "no process outlives the first one"

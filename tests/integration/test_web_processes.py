@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import httpx2
 import psutil
@@ -26,16 +25,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ASKED = {"question": "How heavy is the MX-9920-W?", "stream": True, "anew": True}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with model_server() as state:
         yield state
 
 
-@pytest.fixture
-def server(model: ModelServer, tmp_path: Path) -> Iterator[WebServer]:
+@pytest.fixture(scope="module")
+def server(model: ModelServer, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    """It serves all tests of this module; the last of them ends it."""
     started = WebServer(
-        tmp_path / "web.log",
+        tmp_path_factory.mktemp("web") / "web.log",
         config="python:tests.support.hanging_web",
         WEB_CONCURRENCY="2",
         ANSWERS_AT_ONCE="2",
@@ -83,6 +83,20 @@ def events_of_get(
 ) -> Generator[tuple[str, str, dict[str, object]]]:
     with client.stream("GET", path, headers=headers) as response:
         yield from events_of(response)
+
+
+def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server: WebServer) -> None:
+    restarts = 'ragsite_process_restarts{process="web-process",reason="hung"}'
+    # Its loop hangs, and then it stands still.
+    for times, number in enumerate((signal.SIGUSR2, signal.SIGSTOP), start=1):
+        hung, other = processes(server)
+        hung.send_signal(number)
+        while hung.is_running() and hung.status() != psutil.STATUS_ZOMBIE:
+            assert httpx2.get(f"{server.url}/healthz", timeout=5).status_code == 200
+        assert other in processes(server)
+        wait_until(lambda times=times: figure(server, restarts) == times)  # type: ignore[misc]
+        # Where it hung is in the log, of a process that can still write.
+        assert server.log.read_text().count("Current thread") == 1
 
 
 def test_two_processes_are_one_web_server(
@@ -174,20 +188,3 @@ def test_two_processes_are_one_web_server(
     assert set(told) == {"searched", "token"}
     left = Answer.objects.get(question=last["question"])
     assert (left.status, left.attempts, left.lease) == (Answer.Status.PENDING, 1, None)
-
-
-def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server: WebServer) -> None:
-    restarts = 'ragsite_process_restarts{process="web-process",reason="hung"}'
-    # Its loop hangs, and then it stands still.
-    for times, number in enumerate((signal.SIGUSR2, signal.SIGSTOP), start=1):
-        hung, other = processes(server)
-        hung.send_signal(number)
-        while hung.is_running() and hung.status() != psutil.STATUS_ZOMBIE:
-            assert httpx2.get(f"{server.url}/healthz", timeout=5).status_code == 200
-        assert other in processes(server)
-        wait_until(lambda times=times: figure(server, restarts) == times)  # type: ignore[misc]
-        # Where it hung is in the log, of a process that can still write.
-        assert server.log.read_text().count("Current thread") == 1
-    forks = processes(server)
-    server.popen.kill()
-    assert not psutil.wait_procs(forks, 10)[1], "no process outlives the first one"
