@@ -107,7 +107,7 @@ class KeyAuthentication(BaseAuthentication):
             sign_in_limits.count_token_failure(caller)
             raise AuthenticationFailed(refusal)
         if not allowance.is_clean:
-            sign_in_limits.count_success(caller, with_failures=False)
+            sign_in_limits.count_success(caller)
         _note_use(key)
         set_limits(key.user, key.limits())
         return key.user, key

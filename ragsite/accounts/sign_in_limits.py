@@ -142,10 +142,9 @@ def count_token_failure(caller: Caller) -> None:
     _count(caller, Kind.TOKENS, TOKEN_FAILURES)
 
 
-def count_success(caller: Caller, *, with_failures: bool = True) -> None:
+def count_success(caller: Caller) -> None:
     """Remember that the account or token succeeded at this address, and delete the account's failures here."""
-    if with_failures:
-        forget_failures(caller)
+    forget_failures(caller)
     known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
     SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
 

@@ -107,19 +107,8 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
         spans.end_request(begun.span, request, response)
     if settings.LOG_REQUESTS:
         milliseconds = round((time.perf_counter() - begun.started) * 1000, 1)
-        path = _path_without_secrets(request)
-        access.info(
-            "%s %s %d",
-            request.method,
-            path,
-            response.status_code,
-            extra={
-                "method": request.method or "",
-                "path": path,
-                "status": response.status_code,
-                "duration_ms": milliseconds,
-            },
-        )
+        facts = {"method": request.method or "", "path": _path_without_secrets(request), "status": response.status_code}
+        access.info("%(method)s %(path)s %(status)d", facts, extra={**facts, "duration_ms": milliseconds})
     return response
 
 

@@ -49,13 +49,6 @@ def names(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
-def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
-    value = text(name, default).lower()
-    if value not in choices:
-        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
-    return value
-
-
 def pairs(name: str) -> dict[str, str]:
     """``theirs=ours`` pairs, separated by commas."""
     result = {}

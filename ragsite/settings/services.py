@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery.schedules import crontab
+from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -86,7 +87,9 @@ CELERY_BEAT_SCHEDULE = {
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 # One line of text an event, or one JSON object.
-LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
+LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
+if LOG_FORMAT not in ("text", "json"):
+    raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
 # A line for each request; not for those of probes. Text is for people, who would drown in them.
 LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {

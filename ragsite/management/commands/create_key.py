@@ -58,11 +58,9 @@ class Command(PreparedCommand):
     def _user(self, name: str, *, may_make: bool) -> Any:
         users = get_user_model()._default_manager
         user = users.filter(username=name).first()
-        if user is not None:
-            return user
-        if not may_make:
+        if user is None and not may_make:
             raise CommandError(f"There is no account named {name}: give --service to make one for a program.")
-        return users.create_user(name)  # without a password, nobody signs in with it
+        return user or users.create_user(name)  # without a password, nobody signs in with it
 
     def _collections(self, slugs: list[str] | None) -> list[Collection] | None:
         if not slugs:

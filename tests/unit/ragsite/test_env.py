@@ -35,14 +35,6 @@ def test_two_numbers(variable) -> None:
             env.two_numbers("VARIABLE", 1.2, 0.75)
 
 
-def test_a_choice_is_one_of_those_offered(variable) -> None:
-    variable("Domain")
-    assert env.choice("VARIABLE", "off", ("off", "domain")) == "domain"
-    variable("everybody")
-    with pytest.raises(ImproperlyConfigured, match="off, domain"):
-        env.choice("VARIABLE", "off", ("off", "domain"))
-
-
 @pytest.mark.parametrize("value", ["https://id.example/realms/a/", "http://localhost:9400", "http://127.0.0.1:1/x", ""])
 def test_an_address_that_is_believed_is_encrypted_or_here(variable, value: str) -> None:
     variable(value)
@@ -103,6 +95,7 @@ def test_what_is_derived_from_a_setting() -> None:
         ("SIGN_UP", "domain", "SIGN_UP must be off, invitation, or domains, not 'domain'"),
         ("ASK_RATE", "often", "ASK_RATE must be a rate such as 60/min, not 'often'"),
         ("BM25", "1.2,2", "BM25 must be k1 above 0 and b from 0 to 1"),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT must be text or json, not 'xml'"),
         ("AUDIT_DAYS", "1.5", "AUDIT_DAYS must be a whole number, not '1.5'"),
     ],
 )
