@@ -36,6 +36,7 @@ GETS = [
     "/accounts/login/?next=//evil.example",
     "/accounts/email/",
     "/accounts/inactive/",
+    "/accounts/login/code/confirm/",
 ]
 
 
