@@ -343,11 +343,10 @@ class CompletionsView(OpenAIView):
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")
         try:
-            # The protocol names no conversations, and has no cookies.
+            # The protocol names no conversations.
             answer = begin_answer(
                 request,
                 fields["question"],
-                visitor="",
                 conversation_id=_continued_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",

@@ -70,16 +70,6 @@ class AskersView(ApiView):
         return super().for_the_caller(error)
 
 
-def visitor_behind(request: Request) -> str:
-    """The browser's id for an anonymous request; empty for a user, and for a program that keeps no cookies.
-
-    No session is begun for such a program: each of its calls would leave one behind.
-    """
-    if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        return ""
-    return visitor_of(request._request)
-
-
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """An answer that the caller asked for. An answer asked without an account or cookies can be reached by anyone with
     its id.
@@ -187,7 +177,9 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """A cited answer to a question, from the documents that the caller may read."""
-        asked, answer = begin_as_asked(request, request.data, visitor_behind(request))
+        # No session is begun for a program that keeps no cookies: each of its calls would leave one behind.
+        is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
+        asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
         if asked["stream"]:
             return event_stream(answer, request)
         return Response(answer_as_json(finish_answer(answer, request.user)))

@@ -210,30 +210,22 @@ def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str
     """
     listed = list(answers)
     withheld = rights.withheld_from(user, listed)
-    return [
-        {
-            **(_withheld_as_json(answer) if answer.pk in withheld else answer_as_json(answer)),
-            **_state(answer),
-            "withheld": answer.pk in withheld,
-        }
-        for answer in listed
-    ]
+    return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]
 
 
-def _withheld_as_json(answer: Answer) -> dict[str, Any]:
-    shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
-    shell.notice = rights.withheld_message()
-    return with_answer(payloads.completed(shell, []))
-
-
-def _state(answer: Answer) -> dict[str, Any]:
+def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+    if is_withheld:
+        shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
+        shell.notice = rights.withheld_message()
     feedback = getattr(answer, "feedback", None)
     return {
+        **(with_answer(payloads.completed(shell, [])) if is_withheld else answer_as_json(answer)),
         "question": answer.question,
         "status": answer.status,
         "error": answer.error,
         "created_at": answer.created_at,
         "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
+        "withheld": is_withheld,
     }
 
 
