@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -22,46 +21,14 @@ PAUSE_SECONDS = 0.1
 LARGEST_ANSWER_BYTES = 8 * 2**20
 """Servers send the passages back, some unasked: 100 of them take less than a tenth of this."""
 
-Body = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """One form of the rerank request and its answer. ``batch_size`` is what such servers take as they are shipped."""
-
-    request: Callable[[str, str, Sequence[str]], Body]
-    rows: Callable[[Any], Any]
-    score: str
-    batch_size: int
-
-
-def _tei(model: str, query: str, texts: Sequence[str]) -> Body:
-    return {"query": query, "texts": list(texts), "raw_scores": False, "truncate": True}
-
-
-def _cohere(model: str, query: str, texts: Sequence[str]) -> Body:
-    body: Body = {"query": query, "documents": list(texts), "top_n": len(texts)}
-    return {"model": model} | body if model else body
-
-
-def _jina(model: str, query: str, texts: Sequence[str]) -> Body:
-    return _cohere(model, query, texts) | {"return_documents": False}
-
-
-def _vllm(model: str, query: str, texts: Sequence[str]) -> Body:
-    # It refuses what is too long unless told to cut; -1 stands for the model's own limit.
-    return _cohere(model, query, texts) | {"truncate_prompt_tokens": -1}
-
-
-def _results(answer: Any) -> Any:
-    return answer["results"]
-
-
-PROTOCOLS: Mapping[str, Protocol] = {
-    "tei": Protocol(_tei, lambda answer: answer, "score", 32),
-    "jina": Protocol(_jina, _results, "relevance_score", 100),
-    "cohere": Protocol(_cohere, _results, "relevance_score", 100),
-    "vllm": Protocol(_vllm, _results, "relevance_score", 100),
+# What TEI takes at once as it is shipped, and what the others do.
+TEI, TEI_BATCH, BATCH = "tei", 32, 100
+# By the name of each other protocol, what its request has beside Cohere's. vLLM refuses what is too long unless told to
+# cut; -1 stands for the model's own limit.
+EXTRAS: Mapping[str, Mapping[str, Any]] = {
+    "jina": {"return_documents": False},
+    "cohere": {},
+    "vllm": {"truncate_prompt_tokens": -1},
 }
 AUTO = "auto"
 
@@ -91,12 +58,12 @@ class HttpReranker(Reranker):
             raise ImproperlyConfigured(str(error)) from None
         if api == AUTO:
             api = "cohere" if model else "tei"
-        if api not in PROTOCOLS:
-            raise ImproperlyConfigured(f"The reranker's API is one of {AUTO}, {', '.join(PROTOCOLS)}, not {api!r}.")
+        if api not in (TEI, *EXTRAS):
+            raise ImproperlyConfigured(f"The reranker's API is one of {AUTO}, {TEI}, {', '.join(EXTRAS)}, not {api!r}.")
         if api in ("jina", "cohere") and not model:
             raise ImproperlyConfigured(f"The reranker's API {api} needs the name of a model.")
-        self._protocol = PROTOCOLS[api]
-        self._batch_size = self._protocol.batch_size if batch_size is None else batch_size
+        self._api = api
+        self._batch_size = batch_size if batch_size is not None else TEI_BATCH if api == TEI else BATCH
         if self._batch_size < 1:
             raise ImproperlyConfigured("The reranker's batch size must be positive.")
         self.model = model
@@ -119,39 +86,35 @@ class HttpReranker(Reranker):
         for start in range(0, len(texts), self._batch_size):
             # Servers refuse an empty text, and JSON a lone surrogate.
             batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            answer = self._ask(self._protocol.request(self.model, well_formed(query), batch), deadline)
+            body = self._body(well_formed(query), batch)
             try:
-                scores += read_scores(answer, self._protocol, len(batch))
-            except ValueError as error:
+                answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
+                scores += self._read_scores(answer, len(batch))
+            except ServerLate as error:
+                raise RerankLate(str(self._failed(str(error)))) from None
+            except (ServerFailed, ValueError) as error:
                 raise self._failed(str(error)) from None
         return scores
 
-    def _ask(self, body: Body, deadline: float) -> bytes:
-        """The server's reply. Tries once more if the server is away or busy and there is time."""
+    def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
+        if self._api == TEI:
+            return {"query": query, "texts": texts, "raw_scores": False, "truncate": True}
+        named = {"model": self.model} if self.model else {}
+        return {"query": query, "documents": texts, "top_n": len(texts), **named, **EXTRAS[self._api]}
+
+    def _read_scores(self, content: bytes, count: int) -> list[float]:
+        """The scores of ``count`` texts, in their order. Raises: ValueError, which says what is wrong."""
         try:
-            return self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
-        except ServerLate as error:
-            raise RerankLate(str(self._failed(str(error)))) from None
-        except ServerFailed as error:
-            raise self._failed(str(error)) from None
+            answer = json.loads(content)
+            rows, name = (answer, "score") if self._api == TEI else (answer["results"], "relevance_score")
+            by_index = {row["index"]: row[name] for row in rows}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ValueError("the answer is not a rerank response") from None
+        if len(rows) != count or by_index.keys() != set(range(count)):
+            raise ValueError(f"the {len(rows)} scores that came back are not those of the {count} passages sent")
+        if not all(type(score) in (int, float) and abs(score) <= sys.float_info.max for score in by_index.values()):
+            raise ValueError("a score is not a finite number")
+        return [float(by_index[index]) for index in range(count)]
 
     def _failed(self, problem: str) -> RerankFailed:
         return RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {problem}.")
-
-
-def read_scores(content: bytes, protocol: Protocol, count: int) -> list[float]:
-    """The scores of ``count`` texts, in their order. Raises: ValueError, which says what is wrong with the answer."""
-    try:
-        rows = protocol.rows(json.loads(content))
-        indexes = [row["index"] for row in rows]
-        scores = [row[protocol.score] for row in rows]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise ValueError("the answer is not a rerank response") from None
-    if len(rows) != count:
-        raise ValueError(f"{count} passages were sent and {len(rows)} scores came back")
-    if not all(type(index) is int for index in indexes) or sorted(indexes) != list(range(count)):
-        raise ValueError(f"the scores' indexes are not those from 0 to {count - 1}")
-    if not all(type(score) in (int, float) and abs(score) <= sys.float_info.max for score in scores):
-        raise ValueError("a score is not a finite number")
-    by_index = dict(zip(indexes, scores, strict=True))
-    return [float(by_index[index]) for index in range(count)]
