@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.fusion import boost, rerank, spread
+from retrieval.search.fusion import boost, rerank
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 
@@ -32,12 +31,6 @@ def ids(chunks: Sequence[Candidate]) -> list[int]:
 
 
 # By hand --------------------------------------------------------------------------------------------------------------
-
-
-def test_spread_is_the_standard_deviation_of_all() -> None:
-    assert spread([1.0, 3.0]) == 1.0
-    assert spread([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) == 2.0
-    assert spread([3.0]) == spread([]) == spread([4.0, 4.0]) == 0.0
 
 
 def test_a_judgement_is_added_in_the_spread_of_the_fused_scores() -> None:
@@ -64,13 +57,6 @@ def test_what_was_not_judged_gets_what_the_least_of_the_judged_got() -> None:
         assert opinion.contribution == least.contribution < 0
 
 
-def test_a_judgement_from_below_the_depth_does_not_count() -> None:
-    candidates = fused({1: 3.0, 2: 2.0, 3: 1.0})
-    for weight in (None, 0.5):
-        given_two = rerank(candidates, plan(2, weight), {1: 1.0, 2: 2.0})
-        assert rerank(candidates, plan(2, weight), {1: 1.0, 2: 2.0, 3: 99.0, 4: 99.0}) == given_two
-
-
 def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reason() -> None:
     reranked = rerank(fused({1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}), plan(3, None), {3: 0.9, 1: -0.2})
     assert ids(reranked) == [3, 1, 2, 4]
@@ -82,18 +68,6 @@ def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reaso
         "not among the first 3, which were reranked",
     ]
     assert all(chunk.rerank is not None and chunk.rerank.alone for chunk in reranked)
-
-
-def test_equal_judgements_leave_the_order_or_fall_to_the_ids() -> None:
-    candidates = fused({5: 3.0, 2: 2.0, 9: 1.0})
-    equal = dict.fromkeys((2, 5, 9), 0.7)
-    assert ids(rerank(candidates, plan(), equal)) == [5, 2, 9]
-    assert ids(rerank(candidates, plan(weight=None), equal)) == [2, 5, 9]
-
-
-def test_where_fused_scores_are_equal_the_judgement_counts_as_it_stands() -> None:
-    reranked = rerank(fused({1: 2.0, 2: 2.0}), plan(weight=0.5), {1: 1.0, 2: 3.0})
-    assert [(chunk.chunk_id, chunk.score) for chunk in reranked] == [(2, 2.5), (1, 1.5)]
 
 
 def test_a_boost_is_worth_its_weight_in_spreads() -> None:
@@ -161,19 +135,6 @@ def test_boosts_sum_to_the_score(
         assert chunk.score == pytest.approx(math.fsum(parts), abs=1e-9)
 
 
-@given(cases, boosts, metadata_of_all, st.randoms())
-def test_the_order_of_candidates_and_boosts_does_not_matter(
-    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]], shuffler: random.Random
-) -> None:
-    candidates = fused(case[0])
-    shuffled = shuffler.sample(candidates, len(candidates))
-    assert boost(shuffled, wanted, metadata) == boost(candidates, wanted, metadata)
-    others = shuffler.sample(wanted, len(wanted))
-    assert [(c.chunk_id, c.score) for c in boost(candidates, others, metadata)] == [
-        (c.chunk_id, c.score) for c in boost(candidates, wanted, metadata)
-    ]
-
-
 @given(cases, depths, st.none() | weights)
 def test_every_candidate_comes_out_once_the_dropped_last(case: Case, depth: int, weight: float | None) -> None:
     scores, judged = case
@@ -184,25 +145,3 @@ def test_every_candidate_comes_out_once_the_dropped_last(case: Case, depth: int,
     assert reranked[: len(staying)] == staying
     seen = {pk for pk in ids(fused(scores))[:depth] if pk in judged}
     assert set(ids(staying)) == (seen if weight is None else scores.keys())
-
-
-@given(cases, depths, weights)
-def test_what_is_better_in_both_stays_before(case: Case, depth: int, weight: float) -> None:
-    scores, judged = case
-    after = ids(rerank(fused(scores), plan(depth, weight), judged))
-    seen = [pk for pk in ids(fused(scores))[:depth] if pk in judged]
-    for better in seen:
-        for worse in seen:
-            if scores[better] > scores[worse] and judged[better] >= judged[worse]:
-                assert after.index(better) < after.index(worse)
-
-
-@given(cases, depths, weights, st.floats(0.01, 100), st.floats(-50, 50))
-def test_an_added_judgement_may_be_on_any_scale(
-    case: Case, depth: int, weight: float, factor: float, shift: float
-) -> None:
-    scores, judged = case
-    moved = {pk: score * factor + shift for pk, score in judged.items()}
-    plain = {c.chunk_id: c.score for c in rerank(fused(scores), plan(depth, weight), judged)}
-    scaled = {c.chunk_id: c.score for c in rerank(fused(scores), plan(depth, weight), moved)}
-    assert scaled == pytest.approx(plain, abs=1e-5)

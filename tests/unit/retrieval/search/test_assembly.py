@@ -84,11 +84,6 @@ def test_neighbours_join_their_hit_and_the_overlap_is_stripped() -> None:
     assert context.statistics["overlap_characters_stripped"] == 2 * (SIZE - STEP)
 
 
-def test_the_first_passage_has_no_neighbour_before_it() -> None:
-    (block,) = assemble(hits(passage(1, 0)), neighbours_with(), budget_tokens=4000).blocks
-    assert [found.ordinal for found in block.passages] == [0, 1]
-
-
 def test_hits_that_say_the_same_are_given_once() -> None:
     context = assemble(
         hits(passage(1, 3, content_hash="same"), passage(2, 9, content_hash="same")), none, budget_tokens=4000
@@ -122,10 +117,6 @@ def test_hits_come_before_neighbours_when_the_budget_is_short() -> None:
 
 def test_the_best_hit_stays_even_alone_over_the_budget() -> None:
     assert len(assemble(hits(passage(1, 0, tokens=900)), none, budget_tokens=100).blocks) == 1
-
-
-def test_no_hits_no_context() -> None:
-    assert assemble([], none, budget_tokens=100).blocks == ()
 
 
 @pytest.mark.parametrize("budget", [0, 8001])
@@ -196,11 +187,6 @@ def test_short_sections_of_the_best_hits_come_whole() -> None:
     context = assemble(found, neighbours_with(paragraph), budget_tokens=4000)
     starts = {block.best.document_id: block.start for block in context.blocks}
     assert [starts[document] <= 17 * STEP + 60 for document in range(1, 5)] == [True, True, True, False]
-
-
-def test_without_neighbours_nothing_is_completed() -> None:
-    context = assemble(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK), budget_tokens=4000, expand=0)
-    assert context.statistics["neighbours_added"] == 0
 
 
 block_ranges = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 1500)), max_size=8)

@@ -76,27 +76,10 @@ def test_a_model_that_names_no_other_activation_has_a_sigmoid(
     assert scores(folder) == pytest.approx([1 / (1 + math.exp(-logit)) for logit in logits], abs=1e-4)
 
 
-def test_an_extreme_logit_does_not_overflow(tmp_path: Path) -> None:
-    for bias, expected in ((-1000.0, 0.0), (1000.0, 1.0)):
-        weights = WEIGHTS | {"classifier.bias": np.array([bias], np.float32)}
-        assert scores(write_cross_encoder(tmp_path / str(bias), weights)) == [expected] * len(TEXTS)
-
-
-def test_a_score_depends_neither_on_its_neighbours_nor_on_threads(folder: Path) -> None:
-    encoder = CrossEncoder(str(folder), threads=3)
-    together = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
-    assert [encoder.score_texts(QUERY, [text], UNHURRIED)[0] for text in TEXTS] == together
-    assert encoder.score_texts(QUERY, TEXTS[::-1], UNHURRIED) == together[::-1]
-
-
 def test_a_pair_is_cut_to_the_tokens_allowed(folder: Path) -> None:
     expected = reference(folder, WEIGHTS, 12)
     assert scores(folder, max_tokens=12) == pytest.approx(expected, abs=1e-4)
     assert expected != reference(folder, WEIGHTS)
-
-
-def test_no_texts_no_scores(folder: Path) -> None:
-    assert CrossEncoder(str(folder)).score_texts(QUERY, [], UNHURRIED) == []
 
 
 def test_time_that_runs_out_between_pairs_ends_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,19 +110,6 @@ def test_a_question_does_not_wait_for_another_ones_loading(folder: Path, monkeyp
         finish.set()
         assert len(loading.result()) == len(TEXTS)
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
-
-
-def test_a_process_that_forks_goes_on(folder: Path) -> None:
-    encoder = CrossEncoder(str(folder))
-    expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
-    with encoder._lock:  # as another thread might hold it
-        child = os.fork()
-        if not child:
-            try:
-                os._exit(0 if encoder.score_texts(QUERY, TEXTS, 5.0) == expected else 1)
-            finally:
-                os._exit(2)  # never on into the tests that follow
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
@@ -213,15 +183,14 @@ def test_a_name_is_fetched_from_the_hub_once(folder: Path, hub: ModelHub, tmp_pa
     assert hub.asked == []
 
 
-def test_a_hub_that_is_out_of_reach(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(RerankFailed, match="not found locally and the hub cannot be reached: download it and give"):
-        hub_scores(tmp_path)
-
-
-def test_preparing_says_what_it_does_once(folder: Path) -> None:
-    told: list[str] = []
+def test_a_process_that_forks_goes_on(folder: Path) -> None:
     encoder = CrossEncoder(str(folder))
-    encoder.prepare(told.append)
-    encoder.prepare(told.append)
-    assert told == [f"Loading the cross encoder {folder}..."]
+    expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
+    with encoder._lock:  # as another thread might hold it
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if encoder.score_texts(QUERY, TEXTS, 5.0) == expected else 1)
+            finally:
+                os._exit(2)  # never on into the tests that follow
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

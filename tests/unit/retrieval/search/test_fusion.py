@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -96,18 +95,6 @@ score_lists = st.dictionaries(
 )
 
 
-@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)), st.randoms())
-def test_the_order_of_the_input_does_not_matter(
-    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod, shuffler: random.Random
-) -> None:
-    retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
-    shuffled = [
-        Ranking(retriever.retriever, tuple(shuffler.sample(retriever.chunks, len(retriever.chunks))))
-        for retriever in shuffler.sample(retrievers, 2)
-    ]
-    assert fuse(plan(method), retrievers) == fuse(plan(method), shuffled)
-
-
 @given(score_lists, score_lists, st.sampled_from(list(SearchMethod)))
 def test_contributions_and_bonus_sum_to_the_score(
     lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
@@ -133,14 +120,6 @@ def test_a_leg_of_weight_zero_decides_nothing(
 def test_one_leg_alone_keeps_its_order(lexical: dict[int, float], method: SearchMethod) -> None:
     retriever = ranking(Retriever.LEXICAL, lexical)
     assert ids(fuse(plan(method), [retriever])) == [chunk.chunk_id for chunk in retriever.chunks]
-
-
-@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)))
-def test_every_candidate_appears_once(
-    lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
-) -> None:
-    fused = ids(fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]))
-    assert sorted(fused) == sorted(lexical.keys() | vector.keys())
 
 
 # Several searches for one question, added up --------------------------------------------------------------------------

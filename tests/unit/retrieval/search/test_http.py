@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,24 +66,10 @@ def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankSer
     assert [len(request["texts"]) for request in server.requests[3:]] == [20, 20, 10]
 
 
-def test_nothing_to_judge_is_not_asked(server: RerankServer) -> None:
-    assert HttpReranker(server.url).score_texts(QUERY, [], PATIENT) == []
-    assert server.requests == []
-
-
 def test_texts_that_servers_do_not_take(server: RerankServer) -> None:
     assert HttpReranker(server.url).score_texts("wet \ud800", ["", "wet \udfff"], PATIENT) == [0.0, 1.0]
     assert server.requests[0]["query"] == "wet ?"
     assert server.requests[0]["texts"] == [" ", "wet ?"]
-
-
-def test_a_pause_that_is_longer_than_the_time_left_is_not_made(server: RerankServer) -> None:
-    server.answers = [(503, {"Retry-After": "5"}, b"")]
-    started = time.monotonic()
-    with pytest.raises(RerankFailed, match=r"HTTP 503\."):
-        HttpReranker(server.url).score_texts(QUERY, TEXTS, 2.0)
-    assert time.monotonic() - started < 1
-    assert len(server.requests) == 1
 
 
 def test_time_is_shared_by_all_requests(server: RerankServer) -> None:

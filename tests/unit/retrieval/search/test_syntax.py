@@ -69,11 +69,6 @@ def test_other_quotation_marks(question: str) -> None:
     assert parse(question).phrases == ("wet rotor",)
 
 
-def test_a_minus_inside_a_phrase_belongs_to_it() -> None:
-    assert parse('"pump -valve" x').excluded == ()
-    assert parse('"pump -valve" x').phrases == ("pump -valve",)
-
-
 @pytest.mark.parametrize("question", ["-pump", '-"wet rotor" -valve', "-pump ?"])
 def test_only_exclusions_are_refused(question: str) -> None:
     with pytest.raises(InvalidQuery, match="add what to look for"):
@@ -120,11 +115,3 @@ def test_a_sentence_quotes_without_demanding(question: str) -> None:
     assert not parsed.is_constrained
     assert '"' not in parsed.text
     assert len(parsed.unquoted) < len(parsed.text)
-
-
-def test_a_sentence_may_exclude() -> None:
-    assert parse("Which pump has a wet rotor -valve").excluded == ("valve",)
-
-
-def test_a_phrase_alone_is_demanded_whatever_it_asks() -> None:
-    assert parse('pump "which is best"').phrases == ("which is best",)

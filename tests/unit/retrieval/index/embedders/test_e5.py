@@ -110,19 +110,13 @@ def test_word_rows_by_the_published_formula(weights: FourBitFile) -> None:
 
 def test_vectors_are_those_of_the_published_formulas(embedder: MultilingualE5, weights: FourBitFile) -> None:
     known = weights.weights()
-    for text in [*TEXTS[:4], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 12]:
+    for text in (*TEXTS[:2], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 3):
         ids = embedder._opened().ids(text, "passage: ")
         known["embeddings.word_embeddings.weight"] = weights.word_rows(np.array(ids))
         hidden = reference_hidden(known, range(len(ids)), [0] * len(ids), heads=12)
         (vector,) = embedder.embed_documents([text])
         assert abs(np.linalg.norm(vector) - 1) < 1e-5
         assert vector @ unit(hidden.mean(0)) > 0.99, text
-
-
-def test_a_vector_does_not_depend_on_its_neighbours(embedder: MultilingualE5) -> None:
-    together = embedder.embed_documents(TEXTS)
-    for row, text in enumerate(TEXTS):
-        np.testing.assert_array_equal(together[row], embedder.embed_documents([text])[0])
 
 
 def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

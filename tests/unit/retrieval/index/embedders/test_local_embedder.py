@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
-    WIDTH,
     Array,
     Weights,
     export_bert,
@@ -122,11 +121,6 @@ def test_the_longest_text_is_the_models(tmp_path: Path) -> None:
     assert embedder(folder).max_tokens == POSITIONS
 
 
-def test_an_encoder_alone_takes_the_mean(tmp_path: Path) -> None:
-    folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling=None)
-    assert_vectors(embedder(folder), [bert_hidden(WEIGHTS, ids).mean(0) for ids in ids_of(folder, TEXTS)])
-
-
 def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     def refused(match: str, **options: Any) -> None:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -156,12 +150,6 @@ def test_an_export_without_token_vectors_is_refused(tmp_path: Path) -> None:
     export_bert(folder / "model.onnx", WEIGHTS)
     with pytest.raises(ImproperEmbedder, match="gives logits, and no vector for each token"):
         embedder(folder).embed_query("days")
-
-
-def test_vectors_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    damaged = WEIGHTS | {"embeddings.LayerNorm.bias": np.full(WIDTH, np.nan, np.float32)}
-    with pytest.raises(EmbeddingFailed, match="not finite"):
-        embedder(write_embedder(tmp_path / "bert", damaged)).embed_query("days")
 
 
 def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path: Path, hub: ModelHub) -> None:
