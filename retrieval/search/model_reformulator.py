@@ -88,7 +88,12 @@ def _usable(answer: str, question: str) -> str:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
         raise ModelFailed("The model wrote nothing that can be searched for.")
-    kept = (token.text for token in tokens_of(question) if token.is_protected or token.is_identifier)
+    kept = (token.text for token in tokens_of(question) if token.is_protected or _is_identifier(token.text))
     if any(text.casefold() not in query.casefold() for text in kept):
         raise ModelFailed("The model left out a word that has to be kept.")
     return query
+
+
+def _is_identifier(text: str) -> bool:
+    """Whether it looks like the name of a thing: it has a digit, an underscore, or a capital after the first letter."""
+    return any(c.isdigit() or c in "_:" for c in text) or text[:2] == "--" or text[1:] != text[1:].lower()

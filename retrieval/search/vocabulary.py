@@ -243,9 +243,8 @@ PASSAGES_READ = 8
 LEXEMES_READ = 10
 MOST_CODES = 5
 SHORTEST_BEGINNING = 4
-# A tokenizer that has these whole has the words of their language; an estimate of tokens counts several.
-_LONG_WORDS = {"en": "information", "nl": "informatie"}
-_LANGUAGES = {"english": "en", "dutch": "nl"}
+# A tokenizer that has this whole has common words; an estimate of tokens counts several.
+_LONG_WORD = "information"
 _SUFFIXES = ("s", "ed", "er", "ing", "ly", "able", "al", "ment", "ness")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -277,28 +276,29 @@ class CollectionVocabulary:
         return 1 in conf.embedder().count_tokens(forms)
 
     @property
-    def language(self) -> str:
-        languages = {_LANGUAGES.get(configuration, "") for configuration in self._configurations}
-        return languages.pop() if len(languages) == 1 else ""
+    def knows_words(self) -> bool:
+        return conf.embedder().count_tokens([_LONG_WORD]) == [1]
 
-    def knows_words_of(self, language: str) -> bool:
-        return language in _LONG_WORDS and conf.embedder().count_tokens([_LONG_WORDS[language]]) == [1]
-
-    def near(self, word: str, language: str = "") -> list[NearWord]:
-        passages = passages_in(self._collections)
-        near: dict[str, NearWord] = {}
+    def near(self, word: str) -> list[NearWord]:
+        typed, passages = word.lower(), passages_in(self._collections)
+        lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
-            if _LANGUAGES.get(configuration, language) != language and language:
-                continue
-            for lexeme in lexemes_of([word.lower()], [configuration])[configuration, word.lower()][:1]:
+            for lexeme in lexemes_of([typed], [configuration])[configuration, typed][:1]:
                 expansions = expand(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
-                frequencies = {each.lexeme: each.document_frequency for each in expansions[:LEXEMES_READ]}
-                frequencies |= document_frequencies(_beginnings(word.lower()), collections, self._readers)
-                for text, (meant, is_written) in self._forms(word.lower(), list(frequencies), configuration).items():
-                    edits = int(edit_distances(word.lower(), [text.lower()])[0][0])
-                    near.setdefault(text.lower(), NearWord(text, edits, frequencies[meant], is_written))
+                lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
+            # A slip may be in its ending: *incid* of *incidnet*.
+            beginnings = [typed[:length] for length in range(max(SHORTEST_BEGINNING, len(typed) - 4), len(typed))]
+            lexemes |= document_frequencies(beginnings, collections, self._readers).keys()
+        written: Counter[str] = Counter()
+        for text in self._passages(sorted(lexemes)):
+            written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
+        near: dict[str, NearWord] = {}
+        # The way it is written most often: a capital may only begin a sentence.
+        for text, count in written.most_common():
+            if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
+                near.setdefault(text.lower(), NearWord(text, edits, count))
         return sorted(near.values(), key=lambda each: (each.edits, -each.passages, each.text))
 
     def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
@@ -315,33 +315,6 @@ class CollectionVocabulary:
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
         ways = [self._ways(each) for _, each in near[:MOST_CODES]]
         return [way[0] for way in ways if way]
-
-    def _forms(self, typed: str, lexemes: Sequence[str], configuration: str) -> dict[str, tuple[str, bool]]:
-        """For each of the lexemes its word that is nearest to the typed one; with the lexeme, and whether the passages
-        that were read hold that very word."""
-        words: Counter[str] = Counter()
-        for text in self._passages(lexemes):
-            words.update(word for word in _WORD.findall(text) if word[:1].lower() == typed[:1])
-        # A form that those passages lack: *production*, of a lexeme that they hold as *product*.
-        endings = [typed[len(typed) - length :] for length in range(LONGEST_ENDING + 2)]
-        made = (lexeme + ending for lexeme in lexemes for ending in endings)
-        words.update({word: 0 for word in made if self.is_ordinary(word)})
-        near = [word for word in words if len(word) <= LONGEST_TERM and abs(len(word) - len(typed)) <= 2]
-        if not near:
-            return {}
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT word, (tsvector_to_array(to_tsvector(%s::regconfig, word)))[1] FROM unnest(%s::text[]) AS word",
-                [configuration, near],
-            )
-            meant = {word: lexeme for word, lexeme in cursor.fetchall() if lexeme in lexemes}
-        distances = dict(zip(near, edit_distances(typed, [word.lower() for word in near])[0].tolist(), strict=True))
-        forms: dict[str, tuple[str, bool]] = {}
-        # The way it is written most often: a capital may only begin a sentence.
-        for word in sorted(meant, key=lambda word: (distances[word], -words[word], word)):
-            if (meant[word], words[word] > 0) not in forms.values():
-                forms[word] = meant[word], words[word] > 0
-        return forms
 
     def _ways(self, code: str) -> list[str]:
         """How the documents write a code, the most frequent way first."""
@@ -360,8 +333,3 @@ class CollectionVocabulary:
             for chunks in holding
             for title, headings, asked, text in chunks.values_list(*fields)[:PASSAGES_READ]
         ]
-
-
-def _beginnings(word: str) -> list[str]:
-    """What the word may come down to when the slip is in its ending: *incid* of *incidnet*."""
-    return [word[:length] for length in range(max(SHORTEST_BEGINNING, len(word) - LONGEST_ENDING), len(word))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 from django.conf import LazySettings
@@ -27,11 +27,6 @@ ENGLISH = {
     "parking.md": "# Parking\n\nThe garage behind the main entrance has room for two hundred cars.",
     "meals.md": "# Meals\n\nThe kitchen serves a warm meal at noon and bread in the evening.",
 }
-DUTCH = {
-    "verlof.md": "# Ziekmelden\n\nWie ziek is, meldt zich voor negen uur bij de leidinggevende.",
-    "reis.md": "# Reiskosten\n\nWie met de fiets naar het werk komt, krijgt 23 cent per kilometer.",
-    "sleutel.md": "# Sleutels\n\nEen verloren toegangspas wordt door de beveiliging op de begane grond vervangen.",
-}
 
 
 @pytest.fixture
@@ -54,38 +49,13 @@ def restart() -> None:
 
 @needs_weights
 @pytest.mark.usefixtures("unnamed")
-@pytest.mark.parametrize(
-    ("documents", "expected"),
-    [
-        (
-            ENGLISH,
-            {
-                "Hoe laat mag ik bij mijn moeder langskomen?": "visiting.md",
-                "Mag ik ontbijten voor de ingreep?": "fasting.md",
-                "Waar kan ik mijn auto kwijt?": "parking.md",
-            },
-        ),
-        (
-            DUTCH,
-            {
-                "Whom do I call when I am ill?": "verlof.md",
-                "How much do I get for cycling to the office?": "reis.md",
-                "Who replaces a lost access card?": "sleutel.md",
-            },
-        ),
-    ],
-    ids=["Dutch about English", "English about Dutch"],
-)
-def test_a_new_site_finds_documents_in_another_language(
-    collection: Collection,
-    ingest: Callable[..., Document],
-    documents: Mapping[str, str],
-    expected: Mapping[str, str],
-) -> None:
-    for name, text in documents.items():
-        ingest(collection, name, text)
+def test_a_new_site_finds_documents_in_another_language(library: Collection) -> None:
     assert Embedder.objects.get().name == "multilingual-e5-small/int8"
-    for question, source in expected.items():
+    for question, source in {
+        "Hoe laat mag ik bij mijn moeder langskomen?": "visiting.md",
+        "Mag ik ontbijten voor de ingreep?": "fasting.md",
+        "Waar kan ik mijn auto kwijt?": "parking.md",
+    }.items():
         result = search(question, everything())
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question

@@ -12,14 +12,13 @@ from django.urls import reverse
 
 from chat.pages.page_views import suggestions
 from retrieval.documents import ingestion
-from retrieval.index.chunk_writer import FIELD_BOOSTS, reweigh, rewrite_questions
+from retrieval.index.chunk_writer import FIELD_BOOSTS, rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
-from tests.support.pages import staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,21 +82,6 @@ def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk: 
     assert_statistics_are_exact(collection)
 
 
-def test_its_term_weights_are_those_of_a_fresh_computation(chunk: Chunk) -> None:
-    rewrite_questions(chunk, [RARE])
-    chunk.refresh_from_db()
-    written = chunk.bm25
-    statistics = CollectionStatistics.objects.get(pk=chunk.collection_id)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT retrieval_bm25_weights(search_vector, %s, 1.2, 0.75, %s) FROM retrieval_chunk WHERE id = %s",
-            [FIELD_BOOSTS, statistics.reference_length, chunk.pk],
-        )
-        assert str(cursor.fetchone()[0]) == str(written.to_text())
-    assert reweigh(chunk.collection, largest_drift=0.0)
-    assert found("sabbatical") == ["holidays.md"]
-
-
 def test_they_are_kept_when_the_same_passage_is_read_again(
     chunk: Chunk, collection: Collection, ingest: Ingest
 ) -> None:
@@ -129,13 +113,6 @@ def test_they_go_with_the_text_they_were_written_for(chunk: Chunk, collection: C
     document = ingest(collection, "holidays.md", HOLIDAYS.replace("25", "30"))
     assert not document.chunks.filter(questions_edited=True).exists()
     assert found("sabbatical") == []
-    assert_statistics_are_exact(collection)
-
-
-def test_a_passage_that_is_gone_is_not_written(chunk: Chunk, collection: Collection, ingest: Ingest) -> None:
-    ingest(collection, "holidays.md", "# Holidays\n\nAll other words now.\n")
-    with pytest.raises(Chunk.DoesNotExist):
-        rewrite_questions(chunk, [RARE])
     assert_statistics_are_exact(collection)
 
 
@@ -181,14 +158,6 @@ def test_staff_edit_them_on_the_passage_page(admin: Client, chunk: Chunk) -> Non
     assert "What &lt;b&gt;about&lt;/b&gt; leave?" in admin.get(url_of(chunk)).content.decode()
 
 
-def test_saving_without_a_change_writes_nothing(admin: Client, chunk: Chunk) -> None:
-    version = CollectionStatistics.objects.get(pk=chunk.collection_id).version
-    admin.post(url_of(chunk), {"canonical_questions": "\r\n".join(chunk.canonical_questions)})
-    chunk.refresh_from_db()
-    assert not chunk.questions_edited
-    assert CollectionStatistics.objects.get(pk=chunk.collection_id).version == version
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -216,15 +185,6 @@ def test_a_passage_replaced_while_it_was_edited_is_told(
     told = [str(message) for message in response.context["messages"]]
     assert any("nothing was saved" in message for message in told)
     assert not any("successfully" in message for message in told)
-
-
-def test_who_may_only_look_sees_them_and_cannot_save(client: Client, chunk: Chunk) -> None:
-    rewrite_questions(chunk, [RARE])
-    client.force_login(staff("view_chunk"))
-    page = client.get(url_of(chunk)).content.decode()
-    assert RARE in page
-    assert "<textarea" not in page
-    assert client.post(url_of(chunk), {"canonical_questions": "x?"}).status_code == 403
 
 
 def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_document(

@@ -100,26 +100,10 @@ def test_dates_in_the_metadata(library: Collection) -> None:
     assert between("year", first=date(1, 1, 1)) == set()
 
 
-def test_several_ranges_all_hold(library: Collection) -> None:
-    ranges = (DateRange("added", first=date(2026, 2, 1)), DateRange("published", first=date(2026, 1, 1)))
-    assert passing(dates=ranges) == {"surgery.md"}
-    same = (DateRange("published", first=date(2026, 1, 20)), DateRange("published", last=date(2026, 1, 31)))
-    assert passing(dates=same) == set()
-
-
-@pytest.mark.parametrize(
-    "arguments", [("", date(2026, 1, 1), None), ("added", None, None), ("added", date(2026, 2, 2), date(2026, 2, 1))]
-)
-def test_an_impossible_range_is_no_range(arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="range of dates"):
-        DateRange(*arguments)
-
-
 def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the HNSW index, with the passing rows far from the question and hundreds of others nearer."""
     wanted_every = 30
     _fill(collection, documents=20 * wanted_every, wanted_every=wanted_every)
-    rare = Document.objects.filter(source__startswith="rare").values_list("pk", flat=True)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     tuned = dense_ranker.scan_settings
 
@@ -131,19 +115,15 @@ def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeyp
     monkeypatch.setattr(dense_ranker, "scan_settings", use_the_index)
     for name, wanted in {
         "metadata_any": {"metadata_any": {"kind": ["rare"]}},
-        "metadata": {"metadata": {"kind": "rare"}},
-        "languages": {"languages": ("nl",)},
         "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},
-        "documents": {"documents": tuple(rare)},
         "a phrase": {},
     }.items():
         filters: SearchFilters = replace(everything(), **wanted)  # type: ignore[arg-type]
         question = "hand hygiene protocol" if wanted else 'hand hygiene "rare protocol"'
-        for method in (SearchMethod.VECTOR, SearchMethod.LEXICAL, SearchMethod.ZSCORE):
-            result = search(question, filters, method=method, top_k=15)
-            assert result.trace.degraded == ()
-            assert len(result.hits) == 15, (name, method)
-            assert {hit.passage.source.split("-")[0] for hit in result.hits} == {"rare"}
+        result = search(question, filters, method=SearchMethod.ZSCORE, top_k=15)
+        assert result.trace.degraded == ()
+        assert len(result.hits) == 15, name
+        assert {hit.passage.source.split("-")[0] for hit in result.hits} == {"rare"}
         retrievers = {retriever.retriever: retriever.returned for retriever in result.trace.retrievers}
         assert retrievers[Retriever.LEXICAL] == 20
         # A graph that is made by chance may leave one out of reach; a cluster makes one for each shard.

@@ -30,9 +30,9 @@ from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ANSWERED = ["Can it read a scanned PDF?", "Welke bus rijdt er naar het ziekenhuis?"]
-# Of the last one nearly all words are there.
-REFUSED = ["How do I bake sourdough bread?", "What is the best restaurant near the search box?"]
+ANSWERED = ["Welke bus rijdt er naar het ziekenhuis?"]
+# Nearly all words are there.
+REFUSED = ["What is the best restaurant near the search box?"]
 QUESTIONS = ANSWERED + REFUSED
 DOCUMENTS = ("handbook/03-curating-documents.md", "handbook/04-how-search-works.md")
 DOCUMENTS += ("ziekenhuis/01-bezoek-en-bereikbaarheid.md", "ziekenhuis/02-opname-en-ontslag.md")

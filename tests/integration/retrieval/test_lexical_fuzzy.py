@@ -151,10 +151,3 @@ def test_a_word_of_another_collections_language_is_not_misspelt(ingest: Ingest) 
         assert query.expansions == {}
     expanded = {query.configuration: query.expansions for query in build_queries("haeting", [english.pk, dutch.pk])}
     assert [expansion.lexeme for expansion in expanded["english"]["haeting"]] == ["heat"]
-
-
-def test_only_the_searched_collections_words_stand_in(library: Collection, ingest: Ingest) -> None:
-    other = Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
-    ingest(other, "zebra.md", "A zebra in the savannah.")
-    assert build_queries("savanah", [library.pk]) == []
-    assert [list(query.expansions) for query in build_queries("savanah", [other.pk])] == [["savanah"]]

@@ -67,11 +67,6 @@ def test_constraints_hold_for_every_method(library: Collection) -> None:
         assert found(question, SearchMethod.LEXICAL) <= sources, question
 
 
-def test_the_lexical_leg_finds_what_is_quoted(library: Collection) -> None:
-    assert found('"wet rotor"', SearchMethod.LEXICAL) == {"wet.md"}
-    assert found('"MX-9920-W"', SearchMethod.LEXICAL) == {"whole.md", "joined.md", "parts.md"}
-
-
 def test_a_phrase_of_stop_words_demands_nothing(library: Collection) -> None:
     assert found('"of the" pump', SearchMethod.VECTOR) == set(TEXTS)
     assert chunk_condition(parse('"of the" pump'), [library.pk]) == ("", [])

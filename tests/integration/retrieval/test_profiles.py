@@ -10,7 +10,6 @@ from threading import Barrier
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError, connection
 
 from chat.answering import pipeline
@@ -65,12 +64,6 @@ def test_a_saved_version_stays_as_it_is(profile: SearchProfile) -> None:
     assert version.read() == LEXICAL
 
 
-def test_settings_that_no_search_has_are_not_saved(profile: SearchProfile) -> None:
-    with pytest.raises(ImproperProfile):
-        SearchProfileVersion.objects.create(profile=profile, number=1, settings={"top_k": 0})
-    assert not profile.versions.exists()
-
-
 def test_without_a_published_version_the_settings_of_the_site_hold(
     library: Collection, profile: SearchProfile, settings: object
 ) -> None:
@@ -123,15 +116,6 @@ def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
     with ThreadPoolExecutor(len(versions)) as pool:
         list(pool.map(publish, versions))
     assert len(in_force()) == 1
-
-
-def test_publishing_a_version_that_is_gone_leaves_the_other_in_force(profile: SearchProfile) -> None:
-    first, second = profiles.add_version(profile, RRF), profiles.add_version(profile, LEXICAL)
-    profiles.publish(first)
-    SearchProfileVersion.objects.filter(pk=second.pk).delete()
-    with pytest.raises(ObjectDoesNotExist):
-        profiles.publish(second)
-    assert in_force() == ["default v1"]
 
 
 def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
@@ -206,8 +190,3 @@ def test_with_the_switch_off_only_vectors_rank(
         assert result.trace.rerank is None
         # A threshold for BM25 scores would have dropped every cosine.
         assert len(result.hits) == 3
-
-
-def test_with_the_switch_off_a_threshold_for_cosines_holds(library: Collection, settings: object) -> None:
-    settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
-    assert ask(profile=ProfileSettings(method=SearchMethod.VECTOR, score_threshold=0.999)).hits == ()

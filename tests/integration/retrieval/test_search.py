@@ -67,15 +67,6 @@ def test_identifiers_are_found_whole_and_in_parts(library: Collection) -> None:
         assert sources(question, method=SearchMethod.LEXICAL) == ["code.md"]
 
 
-def test_words_are_reduced_in_the_collections_language(ingest: Ingest) -> None:
-    dutch = Collection.objects.create(slug="gids", name="Gids", text_search_configuration="dutch")
-    english = Collection.objects.create(slug="guide", name="Guide", text_search_configuration="english")
-    ingest(dutch, "bezoek.md", "# Bezoekuren\n\nDe bezoekuren van de afdelingen staan in de tabel.")
-    ingest(english, "visit.md", "# Visiting\n\nVisitors are welcome between two and four.")
-    assert sources("bezoekuur afdeling", method=SearchMethod.LEXICAL) == ["bezoek.md"]
-    assert sources("visiting", method=SearchMethod.LEXICAL) == ["visit.md"]
-
-
 def test_vectors_find_what_words_do_not(library: Collection) -> None:
     question = "At what time can I pick up goods?"
     assert sources(question, method=SearchMethod.VECTOR)[0] == "hours.md"
@@ -142,10 +133,6 @@ def test_an_empty_question_is_refused(library: Collection) -> None:
         search(" \n ", everything())
     with pytest.raises(InvalidQuery, match="between 1 and 50"):
         search("pump", everything(), top_k=51)
-
-
-def test_no_documents_no_hits() -> None:
-    assert search("pump", everything()).hits == ()
 
 
 class SilentRanker(Bm25Ranker):
