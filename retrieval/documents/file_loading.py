@@ -161,20 +161,16 @@ def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Pr
             return Counts(unchanged=1)
         document = ingestion.ingest(submission.document.pk, progress)
     except (DocumentRejected, OSError) as error:
-        return _record_failure(file.source, str(error))
+        return Counts(failed=1, failures=((file.source, str(error)),))
     if document is None:
-        return _record_failure(file.source, "It is being read by another process.")
+        return Counts(failed=1, failures=((file.source, "It is being read by another process."),))
     counts = Counts()
     for read in (document, *_read_members(document)):
         if read.status == Document.Status.READY:
             counts += Counts(added=1, chunks=read.chunk_count)
         else:
-            counts += _record_failure(read.source, read.error)
+            counts += Counts(failed=1, failures=((read.source, read.error),))
     return counts
-
-
-def _record_failure(source: str, reason: str) -> Counts:
-    return Counts(failed=1, failures=((source, reason),))
 
 
 def _read_members(document: Document) -> Iterator[Document]:

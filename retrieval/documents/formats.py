@@ -80,8 +80,6 @@ _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_MESSAGE = "__properties_version1.0".encode("utf-16-le")
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 
 
@@ -143,10 +141,6 @@ class Content:
 Recogniser = Callable[[Content], bool]
 
 
-def never(_content: Content) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file.
@@ -164,15 +158,15 @@ class Format:
     label: str = ""
     extractor: str = ""
     view: View = View.TEXT
-    recognise: Recogniser = never
-    recognise_text: Recogniser = never
+    recognise: Recogniser | None = None
+    recognise_text: Recogniser | None = None
     may_be_scanned: bool = False
     refusal: str = ""
 
     @property
     def needs_recognition(self) -> bool:
         """Whether a file is never taken for one of this format by its name alone."""
-        return bool(self.extractor) and self.recognise is not never
+        return bool(self.extractor and self.recognise)
 
     @property
     def extractor_module(self) -> str:
@@ -209,16 +203,9 @@ def is_html(content: Content) -> bool:
     return bool(_HTML_TAG.match(left))
 
 
-def is_outlook_message(content: Content) -> bool:
-    return content.data.startswith(OLE) and _MESSAGE in content.data
-
-
-def is_protected_office_file(content: Content) -> bool:
-    return content.data.startswith(OLE) and _ENCRYPTED in content.data
-
-
-def is_webp(content: Content) -> bool:
-    return bool(_WEBP.match(content.data))
+def ole_holds(name: str) -> Recogniser:
+    mark = name.encode("utf-16-le")
+    return lambda content: content.data.startswith(OLE) and mark in content.data
 
 
 _IN = "retrieval.documents.extraction."
@@ -278,13 +265,13 @@ KNOWN_FORMATS = (
     Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
     Format(
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
-        is_outlook_message,
+        ole_holds("__properties_version1.0"),
     ),
     _picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
     _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
     _picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
     _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
-    _picture("a WebP image", ("webp",), "image/webp", "WebP", is_webp),
+    _picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
     PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", View.CONVERTED),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
@@ -306,7 +293,7 @@ KNOWN_FORMATS = (
     ),
     Format(
         "a protected Office file",
-        recognise=is_protected_office_file,
+        recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
     Format("an old Office file (.doc, .xls or .ppt)", recognise=begins_with(OLE)),
@@ -316,20 +303,20 @@ KNOWN_FORMATS = (
         "an archive of another kind than ZIP",
         recognise=begins_with(b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
     ),
-    Format("a program", recognise=begins_with(b"\x7fELF", b"MZ\x90\x00", b"\xca\xfe\xba\xbe")),
-    Format("an SQLite database", recognise=begins_with(b"SQLite format 3\x00")),
     Format(
         "an audio or video file",
         recognise=begins_with(b"ID3", b"OggS", b"RIFF", b"\0\0\0\x18ftyp", b"\0\0\0\x20ftyp", b"\x1aE\xdf\xa3"),
     ),
-    Format("a font", recognise=begins_with(b"wOFF", b"wOF2")),
-    Format("a Parquet file", recognise=begins_with(b"PAR1")),
+    Format(
+        "a program, a database or a font",
+        recognise=begins_with(
+            b"\x7fELF", b"MZ\x90\x00", b"\xca\xfe\xba\xbe", b"SQLite format 3\x00", b"PAR1", b"wOFF", b"wOF2"
+        ),
+    ),
     Format("a PostScript file", recognise=begins_with(b"%!PS")),
 )
 # fmt: on
 
-
-__all__ = ["Format", "View"]
 
 _formats: list[Format] = list(KNOWN_FORMATS)
 
@@ -376,13 +363,13 @@ def accepted_files() -> str:
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
-def detect(data: bytes, filename: str, declared_media_type: str = "") -> Format:
-    """The format by which ``data`` is read: by content first, by name second, by what the sender declared last.
+def detect(data: bytes, filename: str) -> Format:
+    """The format by which ``data`` is read: by content first, by name second.
 
     Raises: DocumentRejected for a format that is not read, and for a name that promises another content.
     """
     content = Content(data, filename)
-    if by_content := next((known for known in _formats if known.recognise(content)), None):
+    if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
         if not by_content.extractor:
             raise _reject(by_content, filename)
         return by_content
@@ -394,11 +381,9 @@ def detect(data: bytes, filename: str, declared_media_type: str = "") -> Format:
         )
     if found and not found.extractor:
         raise _reject(found, filename)
-    declared = declared_media_type.partition(";")[0].strip().lower()
-    if not found and (by_declaration := of_media_type(declared)) and not by_declaration.needs_recognition:
-        found = by_declaration
     if not found or found.media_type == PLAIN:
-        found = next((known for known in read_formats() if known.recognise_text(content)), found)
+        asked = (known for known in read_formats() if known.recognise_text and known.recognise_text(content))
+        found = next(asked, found)
     return found or PLAIN_TEXT
 
 

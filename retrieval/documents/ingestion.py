@@ -94,16 +94,11 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
     except JobCancelled as error:
         raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
     if not _WORD.search(extracted.text):
-        raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {_why_no_text(missing, pages)}")
+        failed = next((f": page {page.number} {page.failure}" for page in pages if page.failure), "")
+        reason = f"Here, {missing}." if missing else f"Text recognition (OCR) found none{failed}."
+        raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {reason}")
     sure = {page.number: page.confidence for page in pages}
     return extracted, [(number, sure.get(number)) for number in numbers]
-
-
-def _why_no_text(missing: str, pages: Sequence[RecognisedPage]) -> str:
-    if missing:
-        return f"Here, {missing}."
-    failures = [f"page {page.number} {page.failure}" for page in pages if page.failure]
-    return f"Text recognition (OCR) found none{': ' + failures[0] if failures else ''}."
 
 
 def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: ReadingTurn) -> list[RecognisedPage]:
@@ -234,7 +229,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
                 "content_hash": current.content_hash,
                 "recipe": fingerprint,
                 "text": extracted.text,
-                "pages": [[page.number, page.start, page.end] for page in extracted.pages],
+                "pages": extracted.pages,
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],
                 "recognised": recognised,
                 "instructions": to_rows(instructions),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from botocore.config import Config
@@ -24,6 +23,27 @@ ATTEMPTS = 3
 NOT_FOUND = 404
 
 
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        status, code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"), error.response["Error"]["Code"]
+        if status == NOT_FOUND and code != "NoSuchBucket":
+            raise FileNotFoundError(name) from error
+        raise _unavailable(error) from error
+    except BotoCoreError as error:
+        raise _unavailable(error) from error
+
+
+def _asked(method: Callable[..., Any]) -> Any:
+    def ask(self: S3Storage, name: str, *more: Any) -> Any:
+        with _asking(name):
+            return method(self, name, *more)
+
+    return ask
+
+
 class ObjectStorage(S3Storage):  # type: ignore[misc]
     """A bucket as django-storages has it, but read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
 
@@ -38,15 +58,12 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
             read_timeout=READ_SECONDS,
             retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
             signature_version="s3v4",
-            s3={"addressing_style": "path"} if self._given("endpoint_url") else {},
+            s3={"addressing_style": "path"} if self._endpoint_url else {},
         )
         return defaults | {"client_config": config, "file_overwrite": True, "default_acl": None}
 
-    def _given(self, option: str) -> Any:
-        return getattr(self, "_options", {}).get(option)
-
     def __init__(self, **options: Any) -> None:
-        self._options = options
+        self._endpoint_url = options.get("endpoint_url")
         super().__init__(**options)
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
@@ -56,45 +73,17 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
             body = self.bucket.Object(self._normalize_name(name)).get()["Body"].read()
         return ContentFile(body, name=name)
 
-    def _save(self, name: str, content: File[Any]) -> str:
-        return self._ask(super()._save, name, content)  # type: ignore[no-any-return]
-
-    def delete(self, name: str) -> None:
-        self._ask(super().delete, name)
-
-    def exists(self, name: str) -> bool:
-        return self._ask(super().exists, name)  # type: ignore[no-any-return]
-
-    def size(self, name: str) -> int:
-        return self._ask(super().size, name)  # type: ignore[no-any-return]
-
-    def get_modified_time(self, name: str) -> datetime:
-        return self._ask(super().get_modified_time, name)  # type: ignore[no-any-return]
-
-    def listdir(self, path: str) -> tuple[list[str], list[str]]:
-        return self._ask(super().listdir, path)  # type: ignore[no-any-return]
+    _save = _asked(S3Storage._save)
+    delete = _asked(S3Storage.delete)
+    exists = _asked(S3Storage.exists)
+    size = _asked(S3Storage.size)
+    get_modified_time = _asked(S3Storage.get_modified_time)
+    listdir = _asked(S3Storage.listdir)
 
     def check(self) -> None:
         """Raises: FilesUnavailable when the bucket does not answer or may not be used."""
         with _asking(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
-
-    def _ask(self, method: Callable[..., Any], name: str, *more: Any) -> Any:
-        with _asking(name):
-            return method(name, *more)
-
-
-@contextmanager
-def _asking(name: str) -> Iterator[None]:
-    try:
-        yield
-    except ClientError as error:
-        status, code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"), error.response["Error"]["Code"]
-        if status == NOT_FOUND and code != "NoSuchBucket":
-            raise FileNotFoundError(name) from error
-        raise _unavailable(error) from error
-    except BotoCoreError as error:
-        raise _unavailable(error) from error
 
 
 def _unavailable(error: Exception) -> FilesUnavailable:

@@ -291,7 +291,7 @@ def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
-    formats.detect(data, source, upload.content_type or "")
+    formats.detect(data, source)
     return data
 
 
@@ -334,7 +334,10 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
     Whoever is interrupted begins again: what was submitted before is then unchanged.
     Raises: LeaseLost; DocumentRejected for archives in archives in archives, and a member whose place is taken.
     """
-    if members and _count_levels(document) >= MOST_LEVELS:
+    levels, parent = 1, document.parent
+    while parent is not None:
+        levels, parent = levels + 1, parent.parent
+    if members and levels >= MOST_LEVELS:
         raise DocumentRejected(
             f"{document.source} lies in {MOST_LEVELS} archives or mails: unpack the outer ones, and upload it itself."
         )
@@ -368,11 +371,3 @@ def member_source(document: Document, name: str) -> str:
     if len(source) > 1_000:
         raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")
     return source
-
-
-def _count_levels(document: Document) -> int:
-    levels = 1
-    parent = document.parent
-    while parent is not None:
-        levels, parent = levels + 1, parent.parent
-    return levels

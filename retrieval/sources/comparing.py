@@ -106,12 +106,12 @@ def _is_too_much(gone: int, total: int) -> bool:
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
-def check_content(data: bytes, name: str, media_type: str) -> None:
+def check_content(data: bytes, name: str) -> None:
     """Raises: ItemRejected for an empty file, and for a format that is not read."""
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
-        formats.detect(data, name, media_type)
+        formats.detect(data, name)
     except DocumentRejected as error:
         said, is_unknown, _formats = str(error).partition("; supported are ")
         if is_unknown:
@@ -268,7 +268,7 @@ class Comparison:
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
             item.name = item.name if had_document else self._new_name(found, fetched)
-            check_content(data, item.name, fetched.media_type)
+            check_content(data, item.name)
         item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
         item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
         if self._is_real:

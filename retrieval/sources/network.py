@@ -242,7 +242,7 @@ def as_fetched(response: Response, name: str) -> Fetched | None:
     check_item(response, name)
     if response.is_unchanged:
         return None
-    return Fetched(response.body, media_type=response.media_type, validators=response.validators)
+    return Fetched(response.body, validators=response.validators)
 
 
 def check_item(response: Response, name: str) -> None:

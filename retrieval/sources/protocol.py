@@ -71,7 +71,6 @@ class Fetched:
 
     data: bytes | None
     name: str = ""
-    media_type: str = ""
     title: str = ""
     validators: Mapping[str, str] = field(default_factory=dict)
     links: tuple[RemoteItem, ...] = ()

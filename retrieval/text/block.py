@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
 class BlockKind(StrEnum):
@@ -21,8 +20,7 @@ class BlockKind(StrEnum):
     QUESTION = "question"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """``text[start:end]`` of a document.
 
     ``heading_start`` to ``section_end`` is the section it stands in: the innermost heading, up to the next one of any
@@ -40,56 +38,30 @@ class Block:
 
     def moved(self, by: int) -> Block:
         """The block with its offsets counted from another place."""
-        return replace(
-            self,
-            start=self.start + by,
-            end=self.end + by,
-            heading_start=None if self.heading_start is None else self.heading_start + by,
-            section_end=self.section_end + by,
-            lead_in=None if self.lead_in is None else (self.lead_in[0] + by, self.lead_in[1] + by),
+        return Block(
+            self.start + by,
+            self.end + by,
+            self.kind,
+            None if self.heading_start is None else self.heading_start + by,
+            self.section_end + by,
+            self.lead_in and (self.lead_in[0] + by, self.lead_in[1] + by),
         )
 
 
 # [start, end, kind, heading_start, section_end], then the start and end of the lead-in where there is one.
 Row: TypeAlias = list[int | str | None]
 
-_LETTER_OF = {
-    BlockKind.PARAGRAPH: "p",
-    BlockKind.LIST: "l",
-    BlockKind.STEPS: "s",
-    BlockKind.TABLE: "t",
-    BlockKind.RECORDS: "r",
-    BlockKind.CODE: "c",
-    BlockKind.QUESTION: "q",
-}
-_KIND_OF = {letter: kind for kind, letter in _LETTER_OF.items()}
+# A row has the first letter of the kind.
+_KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
-def to_row(block: Block, origin: int) -> Row:
-    heading = None if block.heading_start is None else block.heading_start - origin
-    row: Row = [block.start - origin, block.end - origin, _LETTER_OF[block.kind], heading, block.section_end - origin]
-    return row if block.lead_in is None else [*row, block.lead_in[0] - origin, block.lead_in[1] - origin]
-
-
-def from_rows(rows: Iterable[Sequence[int | str | None]], origin: int) -> tuple[Block, ...]:
+def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     """The blocks that were stored with a chunk that starts at ``origin``; rows of an older form are left out."""
-    return tuple(_from_row(row, origin) for row in rows if row[2] in _KIND_OF)
-
-
-def _from_row(row: Sequence[int | str | None], origin: int) -> Block:
-    start, end, letter, heading, section_end, *lead_in = row
-    return Block(
-        _at(start, origin),
-        _at(end, origin),
-        _KIND_OF[str(letter)],
-        None if heading is None else _at(heading, origin),
-        _at(section_end, origin),
-        (_at(lead_in[0], origin), _at(lead_in[1], origin)) if lead_in else None,
+    return tuple(
+        Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
+        for start, end, letter, heading, section_end, *lead_in in rows
+        if letter in _KIND_OF
     )
-
-
-def _at(offset: int | str | None, origin: int) -> int:
-    return origin + int(offset or 0)
 
 
 def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
@@ -105,5 +77,11 @@ def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) ->
         after = first
         while after < len(blocks) and blocks[after].start < end:
             after += 1
-        found.append([to_row(block, start) for block in blocks[first:after]])
+        near = [block.moved(-start) for block in blocks[first:after]]
+        found.append(
+            [
+                [each.start, each.end, each.kind.value[0], each.heading_start, each.section_end, *(each.lead_in or ())]
+                for each in near
+            ]
+        )
     return found

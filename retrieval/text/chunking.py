@@ -41,14 +41,13 @@ class Region:
 def find_regions(extracted: ExtractedText) -> list[Region]:
     """The regions of ``extracted`` in order; they tile its text."""
     text, sections = extracted.text, extracted.sections
-    marks = [(0, ())] if not sections or sections[0].start > 0 else []
-    open_sections: list[tuple[int, str]] = []
-    paths: list[tuple[int, tuple[str, ...]]] = list(marks)
+    paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
+    open_sections: list[Section] = []
     for section in sections:
-        while open_sections and open_sections[-1][0] >= section.level:
+        while open_sections and open_sections[-1].level >= section.level:
             open_sections.pop()
-        open_sections.append((section.level, section.title))
-        paths.append((section.start, tuple(title for _, title in open_sections)))
+        open_sections.append(section)
+        paths.append((section.start, tuple(outer.title for outer in open_sections)))
     starts = [span.start for span in extracted.protected]
     ends = [span.end for span in extracted.protected]
     found: list[Region] = []
@@ -123,12 +122,16 @@ def _find_cut(text: str, start: int, end: int, stop: int) -> int:
     return end
 
 
-def pack(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int, int]]:
+OVERLAP = 0.2
+"""The share of a passage that may repeat the end of the one before it, in the same section, in whole sentences."""
+
+
+def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
     """Runs of units within ``limit``, of about the same size, each but the first beginning with the end of the one
     before.
     """
     left = sum(unit.cost for unit in units)
-    shared = int(limit * overlap)
+    shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
         # As many passages as needed for what is left, all of one size, rather than full ones and a short last one.
@@ -190,11 +193,10 @@ class TextChunk:
     """A passage: ``text`` is ``extracted.text[start:end]`` to the letter. It ends in no white space and begins with
     none but the indentation of a line of code.
 
-    ``ordinal`` counts from 0 in reading order. ``heading_path`` holds the titles of the sections around the whole
-    passage, outermost first; ``page`` is the page its first character stands on.
+    ``heading_path`` holds the titles of the sections around the whole passage, outermost first; ``page`` is the page
+    its first character stands on.
     """
 
-    ordinal: int
     start: int
     end: int
     heading_path: tuple[str, ...]
@@ -212,20 +214,15 @@ class _Group:
     leads: bool
 
 
-def chunk(
-    extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int, overlap: float = 0.2
-) -> list[TextChunk]:
+def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """The passages of ``extracted`` in reading order; together they hold every non-space character of its text.
 
     ``budget_tokens`` is what the embedder reads at once. The two special tokens and ``heading_context()`` count towards
     it; a context that takes more than three quarters of it, which only a very small budget allows, leaves the passage a
-    quarter. ``overlap``, from 0 to below 1, is the share of a passage that may repeat the end of the one before it, in
-    the same section, in whole sentences.
+    quarter.
     """
-    if budget_tokens <= SPECIAL_TOKENS or not 0 <= overlap < 1:
-        raise ValueError(
-            f"The budget must exceed {SPECIAL_TOKENS} and the overlap lie in [0, 1), not {budget_tokens} and {overlap}."
-        )
+    if budget_tokens <= SPECIAL_TOKENS:
+        raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
     text = extracted.text
     cost_of = _Costs(count_tokens)
     outline = find_regions(extracted)
@@ -240,12 +237,9 @@ def chunk(
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large(text, groups, limits, cost_of)
     for group in groups:
-        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path], overlap))
+        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path]))
     stretches = _enforce_limits(text, stretches, limits, cost_of)
-    return [
-        TextChunk(ordinal, start, end, path, extracted.page_at(start), text[start:end])
-        for ordinal, (start, end, path) in enumerate(stretches)
-    ]
+    return [TextChunk(start, end, path, extracted.page_at(start), text[start:end]) for start, end, path in stretches]
 
 
 def heading_context(title: str, heading_path: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from retrieval.exceptions import DocumentRejected
 
@@ -100,8 +100,7 @@ def sections_above(sections: Iterable[S], offset: int) -> list[S]:
     return path
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A page of a paginated file. ``number`` starts at 1; its text is ``text[start:end]``, possibly empty."""
 
     number: int
@@ -109,16 +108,14 @@ class Page:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A stretch ``text[start:end]`` that reads badly when cut: a code block, a table, a row, a definition."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class TableGridRow:
+class TableGridRow(NamedTuple):
     """``cells`` are the start and the end of each cell in the text, as many as the table has columns."""
 
     start: int
@@ -126,8 +123,7 @@ class TableGridRow:
     cells: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableGrid:
+class TableGrid(NamedTuple):
     """A table: the names of its columns, and the places of its cells.
 
     With ``has_decimal_points`` the extractor wrote its numbers, with a point before the decimals; else the table's own
@@ -141,8 +137,7 @@ class TableGrid:
     has_decimal_points: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A file in an archive, or an attachment of a mail: a document of its own. ``name`` is a relative path."""
 
     name: str

@@ -26,15 +26,13 @@ _WORD = re.compile(r"\w")
 def extract(
     data: bytes,
     filename: str,
-    declared_media_type: str = "",
     *,
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
 ) -> ExtractedText:
     """The text of ``data`` and its structure.
 
-    ``filename`` decides between text formats and names the file in messages; binary formats are told by their content,
-    and ``declared_media_type`` counts only for a name without a known extension.
+    ``filename`` decides between text formats and names the file in messages; binary formats are told by their content.
 
     ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
     with such pages may be empty: ``unread_pages`` names them.
@@ -51,7 +49,7 @@ def extract(
         raise DocumentRejected(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
-    detected = formats.detect(data, name, declared_media_type)
+    detected = formats.detect(data, name)
     more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
     extracted = _parse(detected, data, name, limits, more)
     if not _WORD.search(extracted.text) and not extracted.unread_pages:

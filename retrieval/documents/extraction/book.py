@@ -32,8 +32,14 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         package_path = next(str(path) for path in container.xpath("//*[local-name()='rootfile']/@full-path"))
         package = parse_xml(archive.read(package_path))
         chapters = [path for path in _list_chapters(package, package_path) if path in names]
-        if "META-INF/encryption.xml" in names and _is_locked(archive.read("META-INF/encryption.xml"), chapters):
-            raise DocumentRejected(f"{filename} is protected against copying (DRM), so that its text cannot be read.")
+        if "META-INF/encryption.xml" in names:
+            # Of most books only the fonts are encrypted.
+            encryption = parse_xml(archive.read("META-INF/encryption.xml"))
+            locked = {unquote(str(uri)) for uri in encryption.xpath("//*[local-name()='CipherReference']/@URI")}
+            if not locked.isdisjoint(chapters):
+                raise DocumentRejected(
+                    f"{filename} is protected against copying (DRM), so that its text cannot be read."
+                )
         titles = dict(_read_contents(archive, package, package_path, names))
         parts: list[str] = []
         length = 0
@@ -46,7 +52,8 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 raise too_much_text(filename, limits)
     text = "\n\n".join(parts) + "\n"
     sections, protected = parse_structure(text)
-    title = _read_entry(package, "title")
+    declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
+    title = plain_title(canonical(str(declared[0]))) if declared else ""
     title = find_title(sections) if title.casefold() in _NO_TITLES else title
     return ExtractedText(
         text=text,
@@ -55,11 +62,6 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         sections=tuple(sections),
         protected=tuple(protected),
     )
-
-
-def _read_entry(package: etree._Element, name: str) -> str:
-    found = package.xpath(f"//*[local-name()='metadata']/*[local-name()='{name}']/text()")
-    return plain_title(canonical(str(found[0]))) if found else ""
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
@@ -119,9 +121,3 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
         return text
     first, _, rest = text.partition("\n")
     return f"# {plain_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"
-
-
-def _is_locked(encryption: bytes, chapters: list[str]) -> bool:
-    """Whether chapters are encrypted; of most books only the fonts are."""
-    uris = parse_xml(encryption).xpath("//*[local-name()='CipherReference']/@URI")
-    return any(unquote(str(uri)) in chapters for uri in uris)

@@ -49,7 +49,9 @@ def _write_mail(
     body = message.get_body(preferencelist=("plain", "html"))
     rich = message.get_body(preferencelist=("html",))
     page = _read_text(rich, filename) if rich is not None else ""
-    words = _quote_plain(_read_text(body, filename)) if body is not None and body is not rich else ""
+    words = _read_text(body, filename) if body is not None and body is not rich else ""
+    # Markdown finds no headings and no code in it.
+    words = _HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", words))).strip()
     if not _WORD.search(words) and page:
         root = parse_html(page, filename) if page.strip() else None
         words = convert_html(root) if root is not None else ""
@@ -67,10 +69,10 @@ def _write_mail(
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
     lines = [(name, _header(message, name)) for name in HEADERS]
-    names = ", ".join(member.name for member in members.found)
-    writer.add_paragraph(
-        "\n".join(f"{name}: {_quote(value)}" for name, value in [*lines, ("Attachments", names)] if value)
-    )
+    lines.append(("Attachments", ", ".join(member.name for member in members.found)))
+    # Addresses in angle brackets would be links.
+    headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
+    writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
     writer.add_paragraph(words)
     return writer.finish(media_type=media_type, title=subject, members=members.found, left_out=members.left_out)
 
@@ -91,11 +93,6 @@ def _read_text(part: Any, filename: str) -> str:
         return decode(payload, filename, html=is_html) if payload.strip() else ""
 
 
-def _quote_plain(text: str) -> str:
-    """Plain text, so that Markdown finds no headings and no code in it."""
-    return _HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip()
-
-
 def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[tuple[str, bytes, str]]:
     """Name, bytes and content id of each, also of those that stand among the words, but for the words themselves."""
     number = 0
@@ -112,11 +109,6 @@ def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[tupl
         elif name:
             data = cast(bytes, part.get_payload(decode=True) or b"")
             yield name, data, str(part.get("Content-ID") or "")
-
-
-def _quote(value: str) -> str:
-    """Addresses in angle brackets would be links."""
-    return value.replace("<", "(").replace(">", ")")
 
 
 # PidTagAttachMethod.
@@ -170,11 +162,6 @@ def _decode(value: str) -> str:
         return value
 
 
-def _read_embedded(attachment: Any) -> _Embedded | None:
-    storages = attachment._storage.storages
-    return next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
-
-
 def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
     """The message in the form that mails have elsewhere, and the names of what is only linked to."""
     mail = EmailMessage()
@@ -190,7 +177,8 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
         method = properties.int_prop_value(constants.PID_ATTACH_METHOD)
         name = attachment.file_name or properties.str_prop_value(constants.PID_ATTACH_FILENAME) or ""
         if method == _EMBEDDED:
-            inner = _read_embedded(attachment)
+            storages = attachment._storage.storages
+            inner = next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
                 _attach(mail, f"{subject}.eml", bytes(_as_mail(inner, depth + 1)[0]))

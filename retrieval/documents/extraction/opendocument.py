@@ -223,9 +223,14 @@ class _Body:
                     self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
 
 
-def _read_rows(table: Element) -> list[list[str]]:
+def _rows(table: Element) -> Iterator[Element]:
+    """The rows, also those in groups, but none of a table inside of a cell."""
     rows = table.iter(name("table:table-row"))
-    return spread([list(_read_cells(row)) for row in rows if next(row.iterancestors(name("table:table"))) is table])
+    return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
+
+
+def _read_rows(table: Element) -> list[list[str]]:
+    return spread([list(_read_cells(row)) for row in _rows(table)])
 
 
 def _read_cells(row: Element) -> Iterator[TableCell]:
@@ -233,19 +238,18 @@ def _read_cells(row: Element) -> Iterator[TableCell]:
     count = 0
     for cell in row:
         if cell.tag == name("table:table-cell"):
-            times = max(1, min(_read_count(cell, "columns-repeated"), _MOST_COLUMNS - count))
+            times = max(1, min(_read_number(cell, "columns-repeated"), _MOST_COLUMNS - count))
             count += times
             text = " ".join(read_words(words) for words in cell.iter(name("text:p")))
             yield from [
-                TableCell(text, _read_count(cell, "columns-spanned"), _read_count(cell, "rows-spanned"))
+                TableCell(text, _read_number(cell, "columns-spanned"), _read_number(cell, "rows-spanned"))
             ] * times
 
 
-def _read_count(cell: Element, what: str) -> int:
-    return int(cell.get(name(f"table:number-{what}")) or 1)
+def _read_number(element: Element, what: str) -> int:
+    return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-_ROW_GROUPS = tuple(map(name, ("table:table-row-group", "table:table-header-rows", "table:table-rows")))
 _SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
 # A cell or a row with words may say that it is repeated; so often it never is.
 _MOST_CELLS = 1_000_000
@@ -276,13 +280,13 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
     count = 0
     row_at = 1
     for row in _rows(table):
-        repeated = _repeats(row, "table:number-rows-repeated")
+        repeated = max(1, _read_number(row, "rows-repeated"))
         cells: dict[int, Cell] = {}
         at = 1
         for element in row:
             if element.tag not in (name("table:table-cell"), name("table:covered-table-cell")):
                 continue
-            times = _repeats(element, "table:number-columns-repeated")
+            times = max(1, _read_number(element, "columns-repeated"))
             words = " ".join(_read_value(element).split()) if element.tag == name("table:table-cell") else ""
             if words:
                 count += times * repeated
@@ -292,9 +296,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
                     )
                 kind = element.get(name("office:value-type"))
                 cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
-                rows, columns = (
-                    int(element.get(name(f"table:number-{of}-spanned")) or 1) for of in ("rows", "columns")
-                )
+                rows, columns = (_read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
                 if rows > 1 or columns > 1:
                     merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
             at += times
@@ -302,19 +304,6 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
             sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
         row_at += repeated
     return sheet
-
-
-def _rows(table: Element) -> Iterator[Element]:
-    """The rows, also those in groups, but none of a table inside of a cell."""
-    for child in table:
-        if child.tag == name("table:table-row"):
-            yield child
-        elif child.tag in _ROW_GROUPS:
-            yield from _rows(child)
-
-
-def _repeats(element: Element, attribute: str) -> int:
-    return max(1, int(element.get(name(attribute)) or 1))
 
 
 def _read_value(cell: Element) -> str:

@@ -137,10 +137,11 @@ def extract_pdf(
     join_tables(read)
     text, pages, headings = compose(read)
     bookmarks = _locate_sections(text, pages, outline)
+    title = plain_title(canonical(declared))
     return ExtractedText(
         text=text,
         media_type=media_type,
-        title=_find_title(canonical(declared), read) or derive_title(filename),
+        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(read) or derive_title(filename),
         # Bookmarks are what the author calls headings; what the fonts show is a guess.
         unread_pages=tuple(number for number in scans if number not in recognised),
         sections=tuple(bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings),
@@ -193,11 +194,6 @@ def _lines_in_order(page: PrintedPage) -> list[PrintedLine]:
     for line in lines:
         line.boxes = []
     return lines
-
-
-def _find_title(declared: str, pages: list[PrintedPage]) -> str:
-    title = plain_title(declared)
-    return title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages)
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:

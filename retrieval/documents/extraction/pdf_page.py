@@ -43,7 +43,7 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        self._has_space = False
+        self.has_space = False
         self._follows = False
 
     def add(self, character: str, box: Box, index: int) -> None:
@@ -57,23 +57,21 @@ class _Writer:
                 self.end_line()
             elif box[0] - last[2] > WIDE_GAP * height:
                 self.end_line(follows=True)
-        if self._has_space and self._boxes:
+        if self.has_space and self._boxes:
             last = self._boxes[-1]
             self._characters.append(" ")
             self._boxes.append((last[2], last[1], max(last[2], box[0]), last[3]))
-        self._has_space = False
+        self.has_space = False
         # A ligature is several characters at one place.
         for part in character:
             self._characters.append(part)
             self._boxes.append(box)
             self._indexes.append(index)
 
-    def add_space(self) -> None:
-        self._has_space = True
-
     def end_line(self, *, follows: bool = False) -> None:
         if self._characters:
-            sizes, bolds = zip(*(self._font(index) for index in self._samples()), strict=True)
+            samples = {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
+            sizes, bolds = zip(*map(self._font, samples), strict=True)
             line = PrintedLine(
                 "".join(self._characters),
                 around(self._boxes),
@@ -84,10 +82,7 @@ class _Writer:
             )
             self.lines.append(line)
         self._characters, self._boxes, self._indexes = [], [], []
-        self._has_space, self._follows = False, follows
-
-    def _samples(self) -> set[int]:
-        return {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
+        self.has_space, self._follows = False, follows
 
     def _font(self, index: int) -> tuple[float, bool]:
         matrix = pdfium_c.FS_MATRIX()
@@ -127,7 +122,7 @@ def read_page(page: Any) -> PrintedPage:
                 writer.end_line()
                 continue
             if code in (0x20, 0xA0, 0x09):
-                writer.add_space()
+                writer.has_space = True
                 continue
             if not code or 0xD800 <= code < 0xE000:
                 continue
@@ -183,12 +178,7 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
     # Something stamped onto a scan is no text of its own.
-    return letters < _STAMPED_LETTERS and _largest_image(page) > _WHOLE_PAGE * printed.width * printed.height
-
-
-def _largest_image(page: Any) -> float:
-    areas = [0.0]
-    for found in page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3):
-        left, bottom, right, top = found.get_bounds()
-        areas.append((right - left) * (top - bottom))
-    return max(areas)
+    images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
+    sides = (image.get_bounds() for image in images)
+    smallest = _WHOLE_PAGE * printed.width * printed.height
+    return any((right - left) * (top - bottom) > smallest for left, bottom, right, top in sides)

@@ -70,7 +70,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_over_ends(groups)
-    return _write(groups, len(pages), _compounds(pages))
+    return _write(groups, pages)
 
 
 def largest_heading(pages: Sequence[PrintedPage]) -> str:
@@ -132,7 +132,8 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
     if _ITEM.match(line.text):
         distance = line.middle - last.middle
         return "\n" if 0 < distance < _WIDER_GAP * pitch * max(line.size, last.size) else "\n\n"
-    if abs(line.size - last.size) > _SAME_SIZE * last.size and _is_row_apart(last, line):
+    is_apart = abs(line.middle - last.middle) > 0.6 * min(line.size, last.size)
+    if abs(line.size - last.size) > _SAME_SIZE * last.size and is_apart:
         return "\n\n"
     if line.is_bold != last.is_bold and (not last.is_bold or all(other.is_bold for other in above)):
         return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
@@ -147,10 +148,6 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
     if is_indented and is_after_full_line and not _ITEM.match(first.text) and _SENTENCE_END.search(last.text):
         return "\n\n"
     return ""
-
-
-def _is_row_apart(last: PrintedLine, line: PrintedLine) -> bool:
-    return abs(line.middle - last.middle) > 0.6 * min(line.size, last.size)
 
 
 def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
@@ -223,12 +220,10 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 # Writing -------------------------------------------------------------------------------------------------------------
 
 
-def _compounds(pages: Sequence[PrintedPage]) -> set[str]:
-    """Words that the file writes with a hyphen within a line."""
-    return {word for page in pages for line in page.lines if "-" in line.text for word in _COMPOUND.findall(line.text)}
-
-
-def _write(groups: Sequence[_Group], page_count: int, compounds: set[str]) -> tuple[str, list[Page], list[Section]]:
+def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+    # Words that the file writes with a hyphen within a line.
+    hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
+    compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []
     length = 0
     starts: dict[int, int] = {}
@@ -262,7 +257,7 @@ def _write(groups: Sequence[_Group], page_count: int, compounds: set[str]) -> tu
     add("\n")
     pages = []
     end = 0
-    for number in range(page_count):
+    for number in range(len(printed)):
         start = starts.get(number, end)
         end = ends.get(number, start)
         pages.append(Page(number + 1, start, end))

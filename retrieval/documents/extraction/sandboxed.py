@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
 # Of a larger table no cells are kept: its rows are passages all the same.
-_MOST_CELLS = 4_000_000
+_MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
 _HEAD_BYTES = 64 << 20
@@ -79,9 +79,8 @@ def extract_in_sandbox(
     except sandbox.LimitExceeded as error:
         FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
         logger.warning("%s %s to be read", name, error)
-        raise DocumentRejected(
-            f"{name} {_describe_excess(error)}: split it, or save it again in its program."
-        ) from error
+        excess = "gives more text than can be searched" if error.limit == "output" else f"{error} to be read"
+        raise DocumentRejected(f"{name} {excess}: split it, or save it again in its program.") from error
     except sandbox.JobCrashed as error:
         FILES_BEYOND_LIMITS.labels(limit="crash").inc()
         logger.warning("Reading %s %s", name, error)
@@ -94,10 +93,6 @@ def extract_in_sandbox(
         return _rebuild(head, text, limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
-
-
-def _describe_excess(error: sandbox.LimitExceeded) -> str:
-    return f"{error} to be read" if error.limit != "output" else "gives more text than can be searched"
 
 
 # In the sandbox ------------------------------------------------------------------------------------------------------
@@ -118,28 +113,15 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "media_type": found.media_type,
         "title": found.title,
         "sections": [[section.start, section.level, section.title] for section in found.sections],
-        "pages": [[page.number, page.start, page.end] for page in found.pages],
-        "protected": [offset for span in found.protected for offset in (span.start, span.end)],
+        "pages": found.pages,
+        "protected": found.protected,
         "holds_records": found.holds_records,
-        "tables": [_flatten_grid(grid) for grid in found.tables if len(grid.rows) * len(grid.header) <= _MOST_CELLS],
-        "unread_pages": list(found.unread_pages),
+        "tables": [grid for grid in found.tables if len(grid.rows) * len(grid.header) <= _MOST_CELLS],
+        "unread_pages": found.unread_pages,
         "left_out": [[each.kind, each.names, each.count] for each in found.left_out],
         "members": [[member.name, len(member.data)] for member in found.members],
     }
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
-
-
-def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
-    offsets = [
-        offset for row in grid.rows for offset in (row.start, row.end, *(side for cell in row.cells for side in cell))
-    ]
-    return {
-        "header": list(grid.header),
-        "start": grid.start,
-        "end": grid.end,
-        "offsets": offsets,
-        "has_decimal_points": grid.has_decimal_points,
-    }
 
 
 # What came back ------------------------------------------------------------------------------------------------------
@@ -157,20 +139,16 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     bodies = [body[start:end] for start, end in pairwise(ends)]
     if "\0" in text or len(text) > limits.max_text_chars:
         raise ValueError("the text")
-    offsets = [int(offset) for offset in head["protected"]]
-    sections = [Section(int(start), int(level), _check_field(title)) for start, level, title in head["sections"]]
-    pages = [Page(int(number), int(start), int(end)) for number, start, end in head["pages"]]
-    if len(sections) + len(pages) + len(offsets) // 2 > _MOST_MARKS:
+    marks = [head["sections"], head["pages"], head["protected"]]
+    if sum(map(len, marks)) > _MOST_MARKS:
         raise ValueError("too many marks")
-    spans = [Span(start, end) for start, end in zip(offsets[::2], offsets[1::2], strict=True)]
-    _check_order([span.start for span in spans], len(text), "spans")
-    for marks in (spans, pages):
-        if any(not 0 <= mark.start <= mark.end <= len(text) for mark in marks):
-            raise ValueError("a mark")
-    _check_order([section.start for section in sections], len(text), "sections")
-    _check_order([page.start for page in pages], len(text), "pages")
     if formats.of_media_type(_check_field(head["media_type"])) is None:
         raise ValueError("the media type")
+    sections = [Section(int(start), int(level), _check_field(title)) for start, level, title in head["sections"]]
+    pages = [Page(int(number), *_check_place(place, len(text))) for number, *place in head["pages"]]
+    spans = [Span(*_check_place(place, len(text))) for place in head["protected"]]
+    for found in (sections, pages, spans):
+        _check_place([0, *(mark.start for mark in found)], len(text))
     return ExtractedText(
         text=text,
         media_type=head["media_type"],
@@ -179,7 +157,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         pages=tuple(pages),
         protected=tuple(spans),
         holds_records=bool(head["holds_records"]),
-        tables=tuple(_rebuild_grid(grid, len(text)) for grid in head["tables"]),
+        tables=tuple(_rebuild_grid(len(text), *grid) for grid in head["tables"]),
         unread_pages=tuple(int(number) for number in head["unread_pages"][: len(pages)]),
         left_out=tuple(
             LeftOut(_check_field(kind), tuple(_check_field(name) for name in names[:MOST_NAMED]), int(count))
@@ -191,27 +169,23 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     )
 
 
-def _rebuild_grid(grid: Any, length: int) -> TableGrid:
-    header = tuple(_check_field(name) for name in grid["header"])
-    offsets = [int(offset) for offset in [grid["start"], grid["end"], *grid["offsets"]]]
-    width = 2 + 2 * len(header)
-    if (len(offsets) - 2) % width or len(offsets) > 3 * _MOST_CELLS + width:
-        raise ValueError("a table")
-    if offsets and not 0 <= min(offsets) <= max(offsets) <= length:
-        raise ValueError("a cell")
-    rows = []
-    for at in range(2, len(offsets), width):
-        start, end, *sides = offsets[at : at + width]
-        rows.append(TableGridRow(start, end, tuple(zip(sides[::2], sides[1::2], strict=True))))
-    return TableGrid(offsets[0], offsets[1], header, tuple(rows), bool(grid["has_decimal_points"]))
+def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has_decimal_points: Any) -> TableGrid:
+    rebuilt = []
+    for row_start, row_end, cells in rows:
+        if len(cells) != len(header):
+            raise ValueError("a row")
+        place = _check_place([row_start, *(offset for cell in cells for offset in cell), row_end], length)
+        rebuilt.append(TableGridRow(place[0], place[-1], tuple(zip(place[1:-1:2], place[2:-1:2], strict=True))))
+    first, last = _check_place([start, end], length)
+    return TableGrid(first, last, tuple(map(_check_field, header)), tuple(rebuilt), bool(has_decimal_points))
 
 
-def _check_order(offsets: list[int], length: int, what: str) -> None:
-    previous = 0
-    for offset in offsets:
-        if not previous <= offset <= length:
-            raise ValueError(what)
-        previous = offset
+def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
+    """The offsets as integers. Raises: ValueError if they fall, or lie outside of the text."""
+    found = [int(offset) for offset in offsets]
+    if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
+        raise ValueError("a place")
+    return found
 
 
 def _check_field(value: Any) -> str:

@@ -160,8 +160,7 @@ def _read_rows(table: Table) -> list[list[str]]:
 
 
 def _read_cell(cell: _Cell) -> str:
-    texts = [
+    return " ".join(
         " ".join(" / ".join(row) for row in _read_rows(block)) if isinstance(block, Table) else block.text
         for block in cell.iter_inner_content()
-    ]
-    return " ".join(texts)
+    )

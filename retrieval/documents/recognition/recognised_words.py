@@ -45,9 +45,9 @@ def check_words(value: Any, number: int) -> RecognisedWords:
     words = [
         [
             str(text)[:200].replace("\0", ""),
-            *map(_clip, sides),
+            *(max(0, min(_UNITS, int(side))) for side in sides),
             [int(part) for part in line][:3],
-            _percent(sure),
+            max(0, min(100, int(sure))),
         ]
         for text, *sides, line, sure in value["words"][:20_000]
     ]
@@ -59,17 +59,10 @@ def check_words(value: Any, number: int) -> RecognisedWords:
     return RecognisedWords(number, width, height, int(value["turned"]), words)
 
 
-def _clip(value: Any) -> int:
-    return max(0, min(_UNITS, int(value)))
-
-
-def _percent(value: Any) -> int:
-    return max(0, min(100, int(value)))
-
-
 def to_page(found: RecognisedWords) -> PrintedPage:
     """The page with its lines, as a PDF file's own text would have them."""
-    groups = [list(line) for _, line in groupby(filter(_has_text, found.words), key=lambda word: word[5])]
+    words = (word for word in found.words if word[0].strip())
+    groups = [list(line) for _, line in groupby(words, key=lambda word: word[5])]
     confidences = [sum(word[6] for word in words) / len(words) for words in groups]
     lines = [_to_line(words, found.width / _UNITS, found.height / _UNITS) for words in groups]
     usual = median(line.size for line in lines) if lines else 0.0
@@ -77,10 +70,6 @@ def to_page(found: RecognisedWords) -> PrintedPage:
         steps = round((line.size / usual - 1) / _SIZE_STEP)
         line.size = round(usual * (1 + _SIZE_STEP * steps), 1) if sure >= _SURE_ENOUGH and steps > 0 else usual
     return PrintedPage(found.width, found.height, lines, (360 - found.turned) % 360)
-
-
-def _has_text(word: Sequence[Any]) -> bool:
-    return bool(word[0].strip())
 
 
 def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedLine:

@@ -8,7 +8,6 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,19 +31,6 @@ _OSD = "osd"
 _WORD_LEVEL = "5"
 
 
-@dataclass(frozen=True, slots=True)
-class RecognisedWord:
-    """A recognised word: its box in pixels, the line it stands in, and how sure the engine is, from 0 to 100."""
-
-    text: str
-    left: int
-    top: int
-    right: int
-    bottom: int
-    line: tuple[int, int, int]
-    confidence: float
-
-
 class EngineMissing(Exception):
     """The library, or the data of a language, is not installed."""
 
@@ -64,10 +50,6 @@ def load_library() -> Any:
         library.TessVersion.restype = ctypes.c_char_p
         library.TessBaseAPICreate.restype = ctypes.c_void_p
         library.TessBaseAPIGetTsvText.restype = ctypes.c_void_p
-        for function in ("Init3", "SetPageSegMode", "SetImage", "SetSourceResolution", "Recognize", "GetTsvText",
-                         "End", "Delete", "DetectOrientationScript"):  # fmt: skip
-            # The first argument is a pointer, which would be cut to an int.
-            getattr(library, f"TessBaseAPI{function}").argtypes = None
         return library
     raise EngineMissing("Tesseract's library is not installed.")
 
@@ -106,8 +88,9 @@ class Engine:
             raise EngineMissing(f"Tesseract has no data for {', '.join(wanted)}.")
         self._library.TessBaseAPISetPageSegMode(self._api, _SPARSE_LAYOUT)
 
-    def recognise(self, pixels: bytes, width: int, height: int, dpi: int) -> list[RecognisedWord]:
-        """The words of a picture in shades of grey, in reading order; boxes in its pixels."""
+    def recognise(self, pixels: bytes, width: int, height: int, dpi: int) -> list[list[str]]:
+        """The words of a picture in shades of grey, in reading order, each as a row of Tesseract's table: level, page,
+        block, paragraph, line, word, left, top, width and height in pixels, confidence from 0 to 100, text."""
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
         library.TessBaseAPISetSourceResolution(api, dpi)
@@ -118,7 +101,8 @@ class Engine:
             table = ctypes.string_at(address).decode("utf-8", "replace") if address else ""
         finally:
             library.TessDeleteText(ctypes.c_void_p(address))
-        return list(filter(None, map(_read_word, table.split("\n"))))
+        rows = (row.split("\t") for row in table.split("\n"))
+        return [row for row in rows if len(row) >= 12 and row[0] == _WORD_LEVEL and row[11].strip()]
 
     def orientation(self, pixels: bytes, width: int, height: int, dpi: int) -> tuple[int, float]:
         """By how many degrees, clockwise, the picture is to be turned to be upright, and how sure that is: at 2 and
@@ -133,16 +117,6 @@ class Engine:
             api, ctypes.byref(degrees), ctypes.byref(sure), ctypes.byref(script), ctypes.byref(script_sure)
         )
         return ((360 - degrees.value) % 360, sure.value) if found else (0, 0.0)
-
-
-def _read_word(row: str) -> RecognisedWord | None:
-    fields = row.split("\t")
-    if len(fields) < 12 or fields[0] != _WORD_LEVEL or not fields[11].strip():
-        return None
-    _level, _page, block, paragraph, line, _word, left, top, width, height = map(int, fields[:10])
-    return RecognisedWord(
-        fields[11].strip(), left, top, left + width, top + height, (block, paragraph, line), max(0.0, float(fields[10]))
-    )
 
 
 # Recognises one page of a file: drawn, turned upright, straightened, read. Runs in the sandbox.
@@ -245,14 +219,14 @@ def find_skew(image: Image.Image) -> float:
     return float(best) if abs(best) >= _LEAST_SKEW else 0.0
 
 
-def _to_row(word: RecognisedWord, size: tuple[int, int], skew: float) -> list[Any]:
+def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any]:
     """The word as JSON holds it, with its box on the page before it was straightened."""
     width, height = size
+    block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
-    x, y = (word.left + word.right - width) / 2, (word.top + word.bottom - height) / 2
+    x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
     # The picture was turned counterclockwise; this is back.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
-    half_width, half_height = (word.right - word.left) / 2, (word.bottom - word.top) / 2
-    box = (x - half_width, y - half_height, x + half_width, y + half_height)
+    box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))
-    return [word.text, *sides, list(word.line), round(word.confidence)]
+    return [word[11].strip(), *sides, [block, paragraph, line], max(0, round(float(word[10])))]

@@ -1,32 +1,327 @@
 """A sandbox for untrusted files: they are read in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file; :func:`state` is the state of this process's sandbox.
+:func:`run` runs one function on one file. Its process is forked from a template, which is started when this process
+first needs one, and again when it has ended. :func:`state` is the state of this process's sandbox.
 """
 
-from retrieval.documents.sandbox.client import Source, StillWanted, require_guards, run, state
-from retrieval.documents.sandbox.confinement import (
-    JobCancelled,
-    JobCrashed,
-    JobFailed,
-    JobLimits,
-    LimitExceeded,
-    SandboxError,
-    SandboxUnavailable,
-)
-from retrieval.documents.sandbox.template_process import SandboxState
+from __future__ import annotations
 
-__all__ = [
-    "JobCancelled",
-    "JobCrashed",
-    "JobFailed",
-    "JobLimits",
-    "LimitExceeded",
-    "SandboxError",
-    "SandboxState",
-    "SandboxUnavailable",
-    "Source",
-    "StillWanted",
-    "require_guards",
-    "run",
-    "state",
-]
+import atexit
+import contextlib
+import io
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
+from retrieval.documents.sandbox.confinement import missing_guards, without_guards
+from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
+
+logger = logging.getLogger(__name__)
+
+Source = bytes | Path
+"""A file's bytes, or where it lies."""
+StillWanted = Callable[[float], bool]
+
+_TICK_SECONDS = 0.1
+_PIECE_BYTES = 1 << 20
+_LARGEST_HEAD_BYTES = 64 << 20
+_LARGEST_STATUS_BYTES = 4096
+# How long the template may take to say how a job ended, after the job's own time is over.
+_GRACE_SECONDS = 5.0
+_ROOT = Path(__file__).resolve().parents[3]
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from retrieval.documents.sandbox.template import main; main(int(sys.argv[2]))"
+)
+
+
+class SandboxError(Exception):
+    """Base of everything that :func:`retrieval.documents.sandbox.run` raises on purpose."""
+
+
+class LimitExceeded(SandboxError):
+    """The job needed more than its limits allow. ``str(error)`` completes a sentence: "took longer than 60 s"."""
+
+    def __init__(self, limit: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.limit = limit
+
+
+class JobCrashed(SandboxError):
+    """The process of the job ended without a result, or with one that cannot be read."""
+
+
+class JobFailed(SandboxError):
+    """The job raised an exception of its own. ``kind`` is the name of its class; the message is untrusted text."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class JobCancelled(SandboxError):
+    """The job's result is no longer wanted."""
+
+
+class SandboxUnavailable(SandboxError):
+    """No process could be started for the job: a fault of the machine and not of the file."""
+
+
+@dataclass(slots=True)
+class SandboxState:
+    """What this process knows of its sandbox, for health checks and metrics."""
+
+    missing_guards: tuple[str, ...] = ()
+    """Those of GUARDS that did not come into force, when they were tried or in a job since then."""
+    templates_started: int = 0
+    failure: str = ""
+    """Why the last process could not be started, until one could be."""
+
+
+class TemplateProcess:
+    """The template process of this process. Threads may share it; a fork of this process has its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self.state = SandboxState()
+        self.requires_guards = False
+
+    def send(self, message: bytes, descriptors: Sequence[int]) -> None:
+        """Send the message with the descriptors. Raises: SandboxUnavailable."""
+        with self._lock:
+            try:
+                socket.send_fds(self._start(), [message], descriptors)
+            except OSError as error:
+                self.state.failure = str(error)
+                self._end()
+                raise SandboxUnavailable(f"The process that reads files could not be started: {error}") from error
+
+    def _start(self) -> socket.socket:
+        if self._control is not None and self._process is not None and self._process.poll() is None:
+            return self._control
+        if self._process is not None:
+            logger.warning("The process that reads files ended (%s); it is started anew.", self._process.returncode)
+        self._end()
+        if not self.state.templates_started:
+            self.state.missing_guards = missing_guards()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
+                    # Nothing of this process's environment: it holds passwords and keys.
+                    env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
+        self._control = ours
+        self.state.templates_started += 1
+        self.state.failure = ""
+        return ours
+
+    def _end(self) -> None:
+        """Has the template end, and waits for it: its end of the socket reads that there is nobody any more."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.kill()
+            self._process.wait()
+        self._control = self._process = None
+
+    def end(self) -> None:
+        with self._lock:
+            self._end()
+
+    def forget(self) -> None:
+        """In a fork of this process: the template is its parent's. Its socket is closed, or it would outlive that."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.returncode = 0  # not a child of this process: nothing to wait for
+        self._lock = threading.Lock()
+        self._control = self._process = None
+        self.state = SandboxState()
+
+
+_template = TemplateProcess()
+os.register_at_fork(after_in_child=_template.forget)
+atexit.register(_template.end)
+
+
+def require_guards(is_required: bool) -> None:
+    """Whether jobs of this process and its forks are refused where a guard is missing."""
+    _template.requires_guards = is_required
+
+
+def state() -> SandboxState:
+    """The state of this process's sandbox. The first call in a process may take some tenths of a second."""
+    if not _template.state.templates_started:
+        _template.state.missing_guards = missing_guards()
+    return _template.state
+
+
+def run(
+    target: str,
+    source: Source,
+    arguments: Mapping[str, Any],
+    limits: JobLimits,
+    *,
+    preload: Sequence[str] = (),
+    still_wanted: StillWanted = lambda _elapsed: True,
+) -> tuple[Any, bytes]:
+    """What ``target`` ("package.module:function") returns for the open file and ``arguments``, run in a process of its
+    own that has no network, no database and no more than ``limits``.
+
+    The function returns a value that JSON can hold, and bytes. ``preload`` names modules that the template imports, so
+    that the next job finds them there. ``still_wanted`` is asked about ten times a second, with the seconds since the
+    start; when it says no, the process is killed.
+
+    Nothing that comes back is to be trusted. Raises: OSError when the file is gone, LimitExceeded, JobCrashed,
+    JobFailed, JobCancelled, SandboxUnavailable (also where a guard is missing that :func:`require_guards` asks for).
+    """
+    job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
+    message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
+    if len(message) > LARGEST_MESSAGE:
+        raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
+    with _open(source) as data:
+        return _run(message, data, limits, still_wanted)
+
+
+def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[Any, bytes]:
+    for is_last in (False, True):
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            result, result_end = _open_pipe(ours, theirs)
+            status, status_end = _open_pipe(ours, theirs)
+            # Leaving this block closes our ends: whatever still runs is then killed.
+            try:
+                _template.send(message, [data, result_end, status_end])
+                theirs.close()
+                frame, ended = _collect(result, status, limits, still_wanted)
+            except SandboxUnavailable:
+                # The template was killed, or the machine is out of processes: no fault of this file's.
+                if is_last:
+                    raise
+                continue
+            return _unpack(frame, ended, limits)
+    raise AssertionError("unreachable")
+
+
+def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    readable, writable = os.pipe()
+    ours.callback(os.close, readable)
+    theirs.callback(os.close, writable)
+    os.set_blocking(readable, False)
+    return readable, writable
+
+
+@contextlib.contextmanager
+def _open(source: Source) -> Iterator[int]:
+    """A descriptor of the file, at its beginning."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            yield file.fileno()
+        return
+    is_linux = hasattr(os, "memfd_create")
+    with os.fdopen(os.memfd_create("document"), "w+b", 0) if is_linux else tempfile.TemporaryFile(buffering=0) as file:
+        file.write(source)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
+    """What the job wrote, and how it ended."""
+    started = time.monotonic()
+    poll = select.poll()
+    pieces = {result: io.BytesIO(), status: io.BytesIO()}
+    bounds = {result: limits.output_bytes, status: _LARGEST_STATUS_BYTES}
+    for descriptor in pieces:
+        poll.register(descriptor, select.POLLIN)
+    unfinished = set(pieces)
+    while unfinished:
+        elapsed = time.monotonic() - started
+        if elapsed > limits.seconds + (0 if result in unfinished else _GRACE_SECONDS):
+            raise _time_exceeded(limits)
+        if not still_wanted(elapsed):
+            raise JobCancelled("Nobody waits for it any more.")
+        for descriptor, _ in poll.poll(1000 * min(_TICK_SECONDS, max(0.001, limits.seconds - elapsed))):
+            with contextlib.suppress(BlockingIOError):
+                if piece := os.read(descriptor, _PIECE_BYTES):
+                    pieces[descriptor].write(piece)
+                    if pieces[descriptor].tell() > bounds[descriptor]:
+                        raise LimitExceeded("output", f"gave more than {limits.output_bytes // 10**6:,} MB of text")
+                else:
+                    poll.unregister(descriptor)
+                    unfinished.discard(descriptor)
+    try:
+        ended = json.loads(pieces[status].getvalue())
+    except ValueError:
+        raise SandboxUnavailable("The process that reads files ended.") from None
+    if "unavailable" in ended:
+        raise SandboxUnavailable(f"No process could be started: {ended['unavailable']}")
+    return pieces[result].getvalue(), ended
+
+
+def _time_exceeded(limits: JobLimits) -> LimitExceeded:
+    return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
+
+
+def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any, bytes]:
+    code = ended["code"]
+    memory = LimitExceeded("memory", f"needed more than {limits.memory_mib:,} MiB of memory")
+    if frame == OUT_OF_MEMORY:
+        raise memory
+    if code == -signal.SIGXCPU and limits.processor_seconds is not None:
+        raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
+    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
+        raise _time_exceeded(limits)
+    if code == -signal.SIGKILL:
+        # Nobody here killed it: the machine ran out of memory.
+        raise memory
+    if code != 0:
+        how = signal.Signals(-code).name if code < 0 else f"status {code}"
+        raise JobCrashed(f"broke off ({how}), or needed more than {limits.memory_mib:,} MiB of memory")
+    size = int.from_bytes(frame[:8], "big")
+    if not 0 < size <= min(_LARGEST_HEAD_BYTES, len(frame) - 8):
+        raise JobCrashed("gave a result without form")
+    try:
+        head = json.loads(frame[8 : 8 + size])
+        _note_guards(head["guards"])
+        if "refused" in head:
+            missing = ", ".join(_template.state.missing_guards)
+            raise SandboxUnavailable(f"No file is read without all guards of the sandbox; missing here: {missing}.")
+        if "error" in head:
+            raise JobFailed(str(head["error"])[:100], str(head["message"])[:2000])
+        return head["value"], frame[8 + size :]
+    except SandboxError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise JobCrashed("gave a result that cannot be read") from error
+
+
+def _note_guards(in_force: Any) -> None:
+    state = _template.state
+    if missing := set(without_guards(in_force)) - set(state.missing_guards):
+        state.missing_guards = (*state.missing_guards, *sorted(missing))
+        logger.warning("DEGRADED: a job of the sandbox ran without these guards: %s.", ", ".join(sorted(missing)))

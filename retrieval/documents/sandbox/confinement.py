@@ -25,41 +25,6 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-# What can go wrong with a job in the sandbox.
-
-
-class SandboxError(Exception):
-    """Base of everything that :func:`retrieval.documents.sandbox.run` raises on purpose."""
-
-
-class LimitExceeded(SandboxError):
-    """The job needed more than its limits allow. ``str(error)`` completes a sentence: "took longer than 60 s"."""
-
-    def __init__(self, limit: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.limit = limit
-
-
-class JobCrashed(SandboxError):
-    """The process of the job ended without a result, or with one that cannot be read."""
-
-
-class JobFailed(SandboxError):
-    """The job raised an exception of its own. ``kind`` is the name of its class; the message is untrusted text."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class JobCancelled(SandboxError):
-    """The job's result is no longer wanted."""
-
-
-class SandboxUnavailable(SandboxError):
-    """No process could be started for the job: a fault of the machine and not of the file."""
-
-
 GUARDS = ("memory", "capabilities", "files", "system calls")
 """What :func:`confine` puts in force beside the limits that every system has."""
 _PR_SET_PDEATHSIG = 1
@@ -222,14 +187,17 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
     ):
         _lower(kind, soft, hard)
     if sys.platform == "linux":
-        memory = _mapped_bytes() + limits.memory_mib * 2**20
+        with open("/proc/self/statm") as file:
+            mapped_pages = int(file.read().split()[0])
+        memory = mapped_pages * resource.getpagesize() + limits.memory_mib * 2**20
         _lower(resource.RLIMIT_AS, memory, memory)
         guards.append("memory")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        if _drop_capabilities(libc):
+        # Root without its powers is an ordinary owner of root's files.
+        if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
         # This one first: the other does not know its calls, but they need a descriptor each.
         if _close_files(libc):
@@ -268,17 +236,6 @@ def _lower(kind: int, soft: int, hard: int) -> None:
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)
     resource.setrlimit(kind, (soft, hard))
-
-
-def _mapped_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
-
-
-def _drop_capabilities(libc: ctypes.CDLL) -> bool:
-    """Root without its powers is an ordinary owner of root's files."""
-    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    return bool(libc.capset(header, bytes(24)) == 0)
 
 
 def _close_files(libc: ctypes.CDLL) -> bool:

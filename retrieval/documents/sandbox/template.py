@@ -1,6 +1,6 @@
 """The process that the jobs are forked from: it has imported the parsers, and never reads a file itself.
 
-Started fresh, with an empty environment, by :mod:`retrieval.documents.sandbox.template_process`, and spoken to over one
+Started fresh, with an empty environment, by :mod:`retrieval.documents.sandbox`, and spoken to over one
 socket: one message for each job, with three descriptors. ``data`` is the file. ``result`` is where its process writes.
 ``status`` is where this process writes how that one ended; when its other end is closed, nobody waits for the job, and
 its process is killed. When the socket is closed, the process that started this one is gone, however it ended, and

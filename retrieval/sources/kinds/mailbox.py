@@ -105,7 +105,7 @@ class MailboxConnector(Connector):
             )
         for part in self._do("FETCH", item.key.rpartition(":")[2], "(BODY.PEEK[])"):
             if isinstance(part, tuple):
-                return Fetched(part[1], media_type="message/rfc822")
+                return Fetched(part[1])
         raise ItemGone(item.name)
 
     def _open(self) -> _Connection:

@@ -145,7 +145,7 @@ class WebsiteConnector(HttpConnector):
             return self._read_page(item, name, response)
         if media_type.startswith(_NO_DOCUMENTS):
             return Fetched(None, validators=response.validators)
-        return Fetched(response.body, name=name, media_type=media_type, validators=response.validators)
+        return Fetched(response.body, name=name, validators=response.validators)
 
     def _follow(self, item: RemoteItem, target: str) -> Fetched:
         """A redirect: its target is an item of its own. The start page may lead to another host, such as that with
@@ -173,7 +173,6 @@ class WebsiteConnector(HttpConnector):
         return Fetched(
             response.body if is_indexed else None,
             name=name,
-            media_type=_HTML[0],
             validators=response.validators,
             links=links,
         )

@@ -51,7 +51,7 @@ def as_page(title: str, body: str) -> Fetched:
         f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
-    return Fetched(page.encode(), media_type="text/html")
+    return Fetched(page.encode())
 
 
 _JSON = {"format": "json", "formatversion": "2"}

@@ -63,17 +63,24 @@ def test_what_instructs_a_model_is_not_told_and_becomes_no_question(server: Comp
     assert "password" not in server.requests[0]["messages"][1]["content"]
 
 
-@pytest.mark.parametrize("wrapped", ["```json\n%s\n```", "Here they are: %s"])
-def test_json_is_found_among_other_words(server: CompletionServer, wrapped: str) -> None:
-    server.content = wrapped % asked("How heavy is it?")
-    assert model(server).generate(TEXT, [], "en") == ["How heavy is it?"]
-
-
-def test_what_is_no_question_is_left_out(server: CompletionServer) -> None:
-    server.content = asked(
-        "The weight", "x" * 200 + "?", 3, None, "a\x07b?", "Hoe zwaar is de pomp van het huis?", "How heavy?"
-    )
-    assert model(server).generate(TEXT, [], "en") == ["How heavy?"]
+@pytest.mark.parametrize(
+    ("content", "questions"),
+    [
+        (f"```json\n{asked('How heavy is it?')}\n```", ["How heavy is it?"]),
+        (f"Here they are: {asked('How heavy is it?')}", ["How heavy is it?"]),
+        (
+            asked(
+                "The weight", "x" * 200 + "?", 3, None, "a\x07b?", "Hoe zwaar is de pomp van het huis?", "How heavy?"
+            ),
+            ["How heavy?"],
+        ),
+    ],
+)
+def test_what_is_a_question_is_found_among_what_is_none(
+    server: CompletionServer, content: str, questions: list[str]
+) -> None:
+    server.content = content
+    assert model(server).generate(TEXT, [], "en") == questions
 
 
 @pytest.mark.parametrize(

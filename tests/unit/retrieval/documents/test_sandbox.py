@@ -17,7 +17,7 @@ import pytest
 
 from retrieval.documents import sandbox
 from retrieval.documents.extraction.sandboxed import sandbox_limits
-from retrieval.documents.sandbox import JobLimits, client
+from retrieval.documents.sandbox import JobLimits
 from retrieval.text.extracted import ExtractionLimits
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -202,5 +202,5 @@ def test_a_guard_that_fails_is_named_and_no_file_is_read_where_all_are_required(
 def test_a_job_that_lacks_a_guard_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     run("count", word="x")
     monkeypatch.setattr(sandbox.state(), "missing_guards", ())
-    client._note_guards(["memory", "capabilities", "files"])
+    sandbox._note_guards(["memory", "capabilities", "files"])
     assert sandbox.state().missing_guards == ("system calls",)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,15 +37,27 @@ def items(text: str) -> list[str]:
     return [text[start:end] for start, end in split_items(text, only_block(text))]
 
 
-def test_items_hold_what_belongs_to_them() -> None:
-    first, second, third = items(STEPS)
-    assert first.endswith("- Use clean water.")
-    assert second.endswith("```")
-    assert third == "3. Close the screw. Not too tightly."
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            STEPS,
+            [
+                "1. Fill the pump. Wait until it is full, which takes some minutes.\n   - Use clean water.",
+                "2. Run:\n\n   ```\n   1. no item\n   - none either\n   ```",
+                "3. Close the screw. Not too tightly.",
+            ],
+        ),
+        (TABLE, ["| S | 10 |", "| M | 12 |", "| L | 15 |"]),
+        ("sku: A; price: 1\nsku: B; price: 2\n", ["sku: A; price: 1", "sku: B; price: 2"]),
+        ("A sentence. Another one.", []),
+    ],
+)
+def test_items_hold_what_belongs_to_them(text: str, expected: list[str]) -> None:
+    assert items(text) == expected
 
 
-def test_rows_are_the_items_of_a_table() -> None:
-    assert items(TABLE) == ["| S | 10 |", "| M | 12 |", "| L | 15 |"]
+def test_the_header_of_a_table_is_no_item() -> None:
     header = find_header(TABLE, only_block(TABLE))
     assert header is not None
     assert TABLE[slice(*header)] == "| Size | Price |\n| --- | --- |"
@@ -56,21 +69,10 @@ def test_rows_of_html_are_items_too() -> None:
     )
     (row,) = items(table)
     assert read_cells(row) == ["1 & 2", "$70k"]
+    assert read_cells(r"| S \| M | 10 |") == ["S | M", "10"]
     header = find_header(table, only_block(table))
     assert header is not None
     assert read_cells(table[slice(*header)]) == ["Years", "Pay"]
-
-
-def test_cells_of_a_row() -> None:
-    assert read_cells(r"| S \| M | 10 |") == ["S | M", "10"]
-
-
-def test_records_are_items() -> None:
-    assert items("sku: A; price: 1\nsku: B; price: 2\n") == ["sku: A; price: 1", "sku: B; price: 2"]
-
-
-def test_prose_has_no_items() -> None:
-    assert items("A sentence. Another one.") == []
 
 
 def test_of_a_part_of_the_document_what_is_there_is_taken() -> None:

@@ -56,15 +56,6 @@ def test_what_is_no_content_is_in_no_block(hidden: str) -> None:
     assert kinds(f"# A\n\nOne.\n\n{hidden}\n\nTwo.\n") == [("paragraph", "One."), ("paragraph", "Two.")]
 
 
-@pytest.mark.parametrize("mark", ["---", "+++"])
-def test_front_matter_is_no_content(mark: str) -> None:
-    assert kinds(f"{mark}\ntitle: x\nweight: 30\n{mark}\n\nThe text.\n") == [("paragraph", "The text.")]
-
-
-def test_template_tags_in_code_are_content() -> None:
-    assert kinds("```\n{% if x %}\n---\n```\n") == [("code", "```\n{% if x %}\n---\n```")]
-
-
 def test_a_list_keeps_its_lead_in_and_all_that_belongs_to_its_items() -> None:
     items = "- one\n  goes on\n\n- two\n  - inner\n\n    A paragraph of it.\n\n  ```\n  code\n\n  more\n  ```\n- three"
     text, (before, block, after) = blocks_of(f"It is so. You need:\n\n{items}\n\nThen go.\n")
@@ -82,10 +73,6 @@ def test_a_list_keeps_its_lead_in_and_all_that_belongs_to_its_items() -> None:
 def test_sentences_that_introduce(sentence: str) -> None:
     ((kind, whole),) = kinds(f"{sentence}\n\n1. a\n2. b\n")
     assert (kind, whole) == ("steps", f"{sentence}\n\n1. a\n2. b")
-
-
-def test_a_sentence_that_introduces_nothing_stays_alone() -> None:
-    assert [kind for kind, _ in kinds("Pumps are heavy.\n\n- a\n- b\n")] == ["paragraph", "list"]
 
 
 @pytest.mark.parametrize(
@@ -106,49 +93,60 @@ def test_steps(steps: str) -> None:
     assert kinds(f"# How\n\n{steps}\n\n## Next\n\nNo more.\n")[0] == ("steps", steps)
 
 
-def test_numbers_within_a_sentence_are_no_steps() -> None:
-    assert kinds("The number of the house is\n12. It is far.\n") == [
-        ("paragraph", "The number of the house is\n12. It is far.")
-    ]
-
-
-def test_one_numbered_line_is_no_procedure() -> None:
-    assert [kind for kind, _ in kinds("2. Keep it short\n\nLong texts are slow.\n")] == ["paragraph", "paragraph"]
-
-
 def test_long_numbered_paragraphs_are_no_steps() -> None:
     clause = "The parties agree on what is agreed upon. " * 20
     assert {kind for kind, _ in kinds("".join(f"{n}. {clause}\n\n" for n in range(1, 8)))} == {"paragraph"}
 
 
-def test_tables() -> None:
-    table = "| a | b |\n| --- | --- |\n| 1 | 2 |"
-    assert kinds(f"We credit as follows:\n\n{table}\n\nEnd.\n") == [
-        ("table", f"We credit as follows:\n\n{table}"),
+TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |"
+HTML_TABLE = "<table>\n <tr><td>1</td></tr>\n\n</table>"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        # Front matter is no content; template tags in code are.
+        ("---\ntitle: x\nweight: 30\n---\n\nThe text.", ["paragraph:The text."]),
+        ("+++\ntitle: x\nweight: 30\n+++\n\nThe text.", ["paragraph:The text."]),
+        ("```\n{% if x %}\n---\n```", ["code:```\n{% if x %}\n---\n```"]),
+        # Not every sentence introduces, and not every number counts.
+        ("Pumps are heavy.\n\n- a\n- b", ["paragraph:Pumps are heavy.", "list:- a\n- b"]),
+        ("The number of the house is\n12. It is far.", ["paragraph:The number of the house is\n12. It is far."]),
+        ("2. Keep it short\n\nLong texts are slow.", ["paragraph:2. Keep it short", "paragraph:Long texts are slow."]),
+        ("a | b\n--|--\n1 | 2", ["table:a | b\n--|--\n1 | 2"]),
+        (HTML_TABLE, [f"table:{HTML_TABLE}"]),
+        ("Note this: it is one; and not two.", ["paragraph:Note this: it is one; and not two."]),
+        *(
+            (f"One.\n\n{code}\n\nTwo.", ["paragraph:One.", f"code:{code}", "paragraph:Two."])
+            for code in ("```py\nx = 1\n\ny\n```", "~~~\nx\n~~~", "    x = 1\n\n    y = 2", ">>> x\n1")
+        ),
+        # Prose can be indented.
+        ("One.\n\n    This is a sentence like any.", ["paragraph:One.", "paragraph:This is a sentence like any."]),
+        (
+            "!!! note\n    Mind the step.\n\n    And the gap.\n\nOn.",
+            ["paragraph:Mind the step.", "paragraph:And the gap.", "paragraph:On."],
+        ),
+        # A question has the answer right below it.
+        ("# What now?\n\n## Care\n\nOil it.", ["paragraph:Oil it."]),
+        ("## What do I bring?\n\n- a\n- b", ["list:- a\n- b"]),
+        ("**What do I bring?**\n\n- a\n- b", ["list:**What do I bring?**\n\n- a\n- b"]),
+        (
+            "**Eén?**\n\nJa.\n\n**Twee?**\n\nNee.\n\nOok niet.",
+            ["question:**Eén?**\n\nJa.", "question:**Twee?**\n\nNee.", "paragraph:Ook niet."],
+        ),
+        ("**Leave**\n\nYou have 25 days.", ["paragraph:**Leave**\n\nYou have 25 days."]),
+    ],
+)
+def test_what_is_a_block_and_of_which_kind(source: str, expected: list[str]) -> None:
+    assert [f"{kind}:{text}" for kind, text in kinds(f"{source}\n")] == expected
+
+
+def test_tables_have_their_lead_in_and_rows_of_files_are_records() -> None:
+    assert kinds(f"We credit as follows:\n\n{TABLE}\n\nEnd.\n") == [
+        ("table", f"We credit as follows:\n\n{TABLE}"),
         ("paragraph", "End."),
     ]
-    assert kinds("a | b\n--|--\n1 | 2\n") == [("table", "a | b\n--|--\n1 | 2")]
-    html = "<table>\n <tr><td>1</td></tr>\n\n</table>"
-    assert kinds(f"{html}\n") == [("table", html)]
-
-
-def test_records() -> None:
     assert kinds("sku,price\nA,1\nB,2\n", "a.csv") == [("records", "sku: A; price: 1\nsku: B; price: 2")]
-    assert kinds("Note this: it is one; and not two.\n")[0][0] == "paragraph"
-
-
-@pytest.mark.parametrize("code", ["```py\nx = 1\n\ny\n```", "~~~\nx\n~~~", "    x = 1\n\n    y = 2", ">>> x\n1"])
-def test_code(code: str) -> None:
-    assert kinds(f"One.\n\n{code}\n\nTwo.\n") == [("paragraph", "One."), ("code", code), ("paragraph", "Two.")]
-
-
-def test_indented_prose_is_no_code() -> None:
-    assert kinds("One.\n\n    This is a sentence like any other.\n")[1][0] == "paragraph"
-    assert kinds("!!! note\n    Mind the step.\n\n    And the gap.\n\nOn.\n") == [
-        ("paragraph", "Mind the step."),
-        ("paragraph", "And the gap."),
-        ("paragraph", "On."),
-    ]
 
 
 def test_code_files_are_cut_at_definitions() -> None:
@@ -178,24 +176,6 @@ def test_questions_and_answers(question: str) -> None:
     assert block.lead_in is not None
     assert text[slice(*block.lead_in)] == question
     assert other.kind == BlockKind.PARAGRAPH
-
-
-def test_questions_without_an_answer_right_below() -> None:
-    assert [kind for kind, _ in kinds("# What now?\n\n## Care\n\nOil it.\n")] == ["paragraph"]
-    assert [kind for kind, _ in kinds("## What do I bring?\n\n- a\n- b\n")] == ["list"]
-    assert kinds("**What do I bring?**\n\n- a\n- b\n") == [("list", "**What do I bring?**\n\n- a\n- b")]
-
-
-def test_each_question_has_its_own_answer() -> None:
-    assert [kind for kind, _ in kinds("**Eén?**\n\nJa.\n\n**Twee?**\n\nNee.\n\nOok niet.\n")] == [
-        "question",
-        "question",
-        "paragraph",
-    ]
-
-
-def test_bold_lines_stay_with_what_they_name() -> None:
-    assert kinds("**Leave**\n\nYou have 25 days.\n") == [("paragraph", "**Leave**\n\nYou have 25 days.")]
 
 
 def test_rows_are_relative_to_their_chunk() -> None:

@@ -12,6 +12,7 @@ from retrieval.documents import formats
 from retrieval.documents.extraction import ExtractionLimits
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.exceptions import DocumentRejected
+from retrieval.media_types import HTML, PLAIN
 from tests.support import bombs
 
 # What is said of those that must be rejected.
@@ -54,7 +55,7 @@ def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory() -> N
 def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     """Detection runs inside the request that brings the file."""
     started = time.process_time()
-    assert formats.detect(begin, "a.txt").media_type == formats.PLAIN
+    assert formats.detect(begin, "a.txt").media_type == PLAIN
     assert time.process_time() - started < 1
 
 
@@ -63,7 +64,7 @@ def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     [b"<html>", b"\xef\xbb\xbf <!DOCTYPE html>", b"<?xml version='1.0'?>\n<!-- a --><!----> <HTML lang=en>"],
 )
 def test_a_page_without_a_name_is_still_recognised(begin: bytes) -> None:
-    assert formats.detect(begin + b"words", "page.txt").media_type == formats.HTML
+    assert formats.detect(begin + b"words", "page.txt").media_type == HTML
 
 
 def test_a_directory_of_many_files_is_counted_before_it_is_read() -> None:

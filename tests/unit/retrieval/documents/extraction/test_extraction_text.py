@@ -43,9 +43,6 @@ def test_front_matter_gives_the_title_and_is_no_heading() -> None:
     assert extracted.title == "Visiting: hours"
     assert outline(extracted) == [(1, "Heading", "# Heading")]
     assert extracted.text == source
-
-
-def test_the_last_line_of_front_matter_is_no_heading() -> None:
     assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == ()
 
 
@@ -148,21 +145,23 @@ def test_plain_text_headings_must_agree_with_each_other() -> None:
     ]
 
 
-def test_each_row_of_a_table_names_its_columns() -> None:
-    source = 'sku;name;note\nA-1;"Pump; big";"two\nlines"\nA-2;Seal;\n'
-    extracted = extract(source.encode(), "parts.csv")
-    assert blocks(extracted) == ["sku: A-1; name: Pump; big; note: two lines", "sku: A-2; name: Seal"]
-    assert extracted.text == "\n".join(blocks(extracted)) + "\n"
-
-
-def test_a_table_without_header_counts_its_columns() -> None:
-    extracted = extract(b"1,2.5\n3,4.5\n", "n.csv")
-    assert blocks(extracted) == ["column 1: 1; column 2: 2.5", "column 1: 3; column 2: 4.5"]
-
-
-def test_tabs_separate_tsv_even_where_commas_abound() -> None:
-    extracted = extract(b"a\tb\nx, y, z\tw, v, u\n", "t.tsv")
-    assert blocks(extracted) == ["a: x, y, z; b: w, v, u"]
+@pytest.mark.parametrize(
+    ("name", "source", "rows"),
+    [
+        (
+            "parts.csv",
+            'sku;name;note\nA-1;"Pump; big";"two\nlines"\nA-2;Seal;\n',
+            ["sku: A-1; name: Pump; big; note: two lines", "sku: A-2; name: Seal"],
+        ),
+        # Without a header its columns are counted; tabs separate even where commas abound.
+        ("n.csv", "1,2.5\n3,4.5\n", ["column 1: 1; column 2: 2.5", "column 1: 3; column 2: 4.5"]),
+        ("t.tsv", "a\tb\nx, y, z\tw, v, u\n", ["a: x, y, z; b: w, v, u"]),
+    ],
+)
+def test_each_row_of_a_table_names_its_columns(name: str, source: str, rows: list[str]) -> None:
+    extracted = extract(source.encode(), name)
+    assert blocks(extracted) == rows
+    assert extracted.text == "\n".join(rows) + "\n"
 
 
 @pytest.mark.parametrize(
