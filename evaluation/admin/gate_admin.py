@@ -10,8 +10,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
@@ -20,8 +20,8 @@ from evaluation.admin.run_admin import STYLES, comparison_context
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import GatePolicy
-from retrieval.admin.base import PageAdmin, WholeCollectionAdmin, badge
-from retrieval.models import Draft, SearchProfileVersion
+from retrieval.admin.base import PageAdmin, WholeCollectionAdmin, admin_link, badge
+from retrieval.models import Draft, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 
 
@@ -57,26 +57,25 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         """The gate's verdict on a version; a POST requests the missing runs."""
         policy = self._policy(request, policy_id)
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
-        back = reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), version.profile
         may_publish = request.user.has_perm("retrieval.change_searchprofile") and not version.is_published
+        context = {"version": version, "may_publish": may_publish}
         try:
-            return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
+            return self._check_page(request, policy, version, version.profile, context)
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
             self.message_user(request, message, messages.ERROR)
-            return HttpResponseRedirect(back[0])
+            return redirect("admin:retrieval_searchprofile_change", version.profile_id)
 
     def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
         """The gate's verdict on a draft; a POST requests the missing runs."""
         policy = self._policy(request, policy_id)
         drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
         draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
-        back = reverse("admin:retrieval_draft_change", args=[draft.pk]), draft
-        if not draft.is_open:
-            message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
-            self.message_user(request, message, messages.ERROR)
-            return HttpResponseRedirect(back[0])
-        return self._check_page(request, policy, draft, back, {})
+        if draft.is_open:
+            return self._check_page(request, policy, draft, draft, {})
+        message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
+        self.message_user(request, message, messages.ERROR)
+        return redirect("admin:retrieval_draft_change", draft.pk)
 
     def _policy(self, request: HttpRequest, policy_id: int) -> GatePolicy:
         """Raises: PermissionDenied, Http404."""
@@ -90,7 +89,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         request: HttpRequest,
         policy: GatePolicy,
         subject: SearchProfileVersion | Draft,
-        back: tuple[str, object],
+        back: SearchProfile | Draft,
         context: dict[str, Any],
     ) -> HttpResponse:
         """Raises: PermissionDenied, ImproperProfile."""
@@ -119,7 +118,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             "runs": [(checked.candidate, checked.run), (checked.in_force, checked.baseline)],
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
-            "back": back,
+            "back": admin_link(back),
             **context,
         }
         title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate}

@@ -18,7 +18,7 @@ from evaluation.statistics import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
-from retrieval.models import Draft, SearchProfileVersion
+from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 
@@ -28,8 +28,7 @@ WAIT_SECONDS = 1.0
 class Command(PreparedCommand):
     help = (
         "Run an evaluation set with a search profile, as the button in the admin does, and print the figures with 95 % "
-        "bootstrap intervals. The run is kept, and shows in the admin. A run of the same that a worker is busy with is "
-        "waited for."
+        "bootstrap intervals. The admin shows the run. If a worker is measuring an equal run, wait for it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,11 +38,9 @@ class Command(PreparedCommand):
             "--profile",
             default="",
             metavar="NAME",
-            help=f'"{BUILT_IN}", or a version such as "default v2"; the one in force when left out.',
+            help=f'"{BUILT_IN}", or a version such as "default v2". Default: the one in force.',
         )
-        parser.add_argument(
-            "--draft", action="store_true", help="Ask the documents of the collection's draft, not those in service."
-        )
+        parser.add_argument("--draft", action="store_true", help="Use the documents of the collection's draft.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -55,8 +52,11 @@ class Command(PreparedCommand):
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
             profile = _profile(options["profile"])
-            draft = _draft(evaluation_set) if options["draft"] else None
-            run = self._wait_for(queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False))
+            draft = evaluation_set.collection.drafts.open().first() if options["draft"] else None
+            if options["draft"] and draft is None:
+                raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
+            run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)
+            self._finish(run)
         except (EvaluationError, RetrievalError, ImproperProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if run.status != EvaluationRun.Status.DONE:
@@ -68,27 +68,21 @@ class Command(PreparedCommand):
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
-    def _wait_for(self, run: EvaluationRun) -> EvaluationRun:
-        """The run at its end, measured here unless a worker has it. Interrupted, it is cancelled."""
+    def _finish(self, run: EvaluationRun) -> None:
+        """Measure the run, or wait for the worker that does. An interrupted run is cancelled."""
         bar = ProgressBar(self.stderr)
-
-        def report(asked: int, total: int) -> None:
-            bar.show(f"{run.evaluation_set}: {run.get_kind_display()}", asked, total)
-
+        label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
-            while True:
-                measured = run_execution.measure(run.pk, report)
+            while not run.is_finished:
+                measured = run_execution.measure(run.pk, lambda asked, total: bar.show(label, asked, total))
                 run.refresh_from_db()
-                if run.is_finished:
-                    return run
-                if measured is not None and run.error:
-                    # It would be tried again later; whoever waits here decides that for themselves.
+                if measured is not None and run.error and not run.is_finished:
+                    # The caller decides about another attempt.
                     raise EvaluationError(run.error)
                 if measured is None:
-                    report(run.asked, run.total)
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # Not one that a worker was told of: somebody else asked for it.
+            # Not a run for a worker: somebody else requested it.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
@@ -106,14 +100,6 @@ class Command(PreparedCommand):
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")
 
 
-def _draft(evaluation_set: EvaluationSet) -> Draft:
-    """Raises: CommandError when the set's collection has no open draft."""
-    draft = evaluation_set.collection.drafts.open().first()
-    if draft is None:
-        raise CommandError(f"{evaluation_set.collection} has no open draft.")
-    return draft
-
-
 def _profile(name: str) -> NamedProfile:
     """Raises: CommandError, ImproperProfile, SearchUnavailable."""
     if not name:
@@ -129,7 +115,8 @@ def _profile(name: str) -> NamedProfile:
 
 
 def _as_json(run: EvaluationRun) -> dict[str, Any]:
-    metrics = {measure.key: interval_of(run, measure.key) for measure in MEASURES[run.kind]}
+    found = {measure.key: interval_of(run, measure.key) for measure in MEASURES[run.kind]}
+    stored = run.summary["metrics"]
     return {
         "run": run.pk,
         "set": run.evaluation_set.slug,
@@ -140,9 +127,6 @@ def _as_json(run: EvaluationRun) -> dict[str, Any]:
         "distrust": run.unreliable_reason,
         **run.summary,
         "metrics": {
-            key: None
-            if found is None
-            else {**rounded(found), "questions": run.summary["metrics"][key].get("questions")}
-            for key, found in metrics.items()
+            key: mean and {**rounded(mean), "questions": stored[key].get("questions")} for key, mean in found.items()
         },
     }
