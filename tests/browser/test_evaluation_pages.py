@@ -193,43 +193,26 @@ def busy_site(site: Site) -> Site:
 def _three_weeks() -> None:
     from django.utils import timezone
 
-    from chat.models import Citation, Feedback
+    from chat.models import Feedback
     from evaluation.models import Judgement, Score
-    from retrieval.models import Document
     from tests.support.judged_answers import completed_answer
 
-    document = Document.objects.order_by("pk").first()
-    assert document is not None
-    wordings = ("How do I reset the coffee machine?", "How can I reset a coffee machine?", "Which plants may I keep?")
     for number in range(63):
         refused = number % 7 == 0
         made = completed_answer(
-            question=wordings[number // 7 % 3] if refused else f"How heavy is pump {number}?",
+            question=f"How heavy is pump {number}?",
             refused=refused,
             completed_at=timezone.now() - timedelta(hours=8 * number),
             timings_ms={"first_token": 120 + 5 * (number % 9), "total": 700 + 90 * (number % 11)},
             degraded=["vector"] if number % 13 == 0 else [],
-            sources=[{"chunk_id": 1, "document": {"id": document.pk}}],
         )
         if refused:
             continue
-        Citation.objects.create(
-            answer=made,
-            marker=1,
-            marker_start=0,
-            marker_end=3,
-            document=document,
-            document_title=str(document),
-            quote="3450 grams",
-            start=0,
-            end=10,
-        )
         if number % 3 == 0:
             Feedback.objects.create(answer=made, helpful=number % 9 != 0, reason="" if number % 9 else "wrong")
         judgement = Judgement.objects.create(answer=made, judge=Judgement.Judge.OFFLINE, status="done")
         for metric, score in (("groundedness", 1 - (number % 10) / 11), ("answer_relevancy", 0.4 + (number % 6) / 10)):
             Score.objects.create(judgement=judgement, metric=metric, score=score, threshold=0.5, reason="Counted.")
-    Score.objects.update(created_at=timezone.now())
 
 
 def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:

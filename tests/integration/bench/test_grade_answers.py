@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 from bench.answers import askers
 from bench.answers.askers import SiteAsker
 from bench.answers.graded import GradedQuestion
-from evaluation.exceptions import EvaluationError
 from evaluation.expectations import Expectations
 from retrieval.models import Collection
 from tests.support.remembered import remembered
@@ -64,15 +63,19 @@ def test_answers_are_graded_told_saved_and_written(questions: Path, tmp_path: Pa
     assert told["shares"]["wrongly_refused"]["mean"] == 0.0
 
 
-def test_a_corpus_that_nothing_is_asked_of_is_told(questions: Path) -> None:
+def test_what_is_not_there_is_told(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match="asks nothing of the corpus 'x'"):
         graded(questions, corpus="x")
-
-
-def test_a_collection_that_is_not_there_is_told(questions: Path) -> None:
     Collection.objects.update(slug="renamed")
     with pytest.raises(CommandError, match="There is no collection named"):
         graded(questions)
+
+    def post(*_args: object, **_options: object) -> None:
+        raise httpx2.ConnectError("refused")
+
+    monkeypatch.setattr(askers.httpx2, "post", post)
+    with pytest.raises(CommandError, match="No site answers at"):
+        graded(questions, url="http://127.0.0.1:1")
 
 
 ANSWER = {"answer": "3450 g [1]", "refused": False, "completed_question": "", "conversation": "c-1"}
@@ -109,12 +112,3 @@ def test_a_running_site_is_asked_within_its_limits(monkeypatch: pytest.MonkeyPat
     asked(asker, "2", after="1")
     assert sent[2]["json"] == {"question": "How heavy?", "anew": True, "conversation": "c-1"}
     assert asked(asker).error == "503 Busy"
-
-
-def test_a_site_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def post(*_args: object, **_options: object) -> None:
-        raise httpx2.ConnectError("refused")
-
-    monkeypatch.setattr(askers.httpx2, "post", post)
-    with pytest.raises(EvaluationError, match="No site answers at"):
-        asked(SiteAsker("http://127.0.0.1:1"))

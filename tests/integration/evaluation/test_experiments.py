@@ -65,33 +65,23 @@ def test_what_cannot_be_started_or_ended_is_refused(boss):
 
 
 def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
-    experiment = started(boss)
-    (treated,), (controlled,) = (conversations(experiment, arm) for arm in (Arm.TREATMENT, Arm.CONTROL))
+    experiment = started(boss, traffic_share=0.5, control=None, treatment=versions()[1])
+    (treated,), (controlled,), (outside,) = (
+        conversations(experiment, arm) for arm in (Arm.TREATMENT, Arm.CONTROL, None)
+    )
     assert profiles.profile_for(treated.subject).version_id == experiment.treatment_id
     assert profiles.profile_for(treated.subject).settings.top_k == 5
-    assert profiles.profile_for(controlled.subject).version_id == experiment.control_id
     assert profiles.profile_for("").name == profiles.BUILT_IN, "without cookies nobody takes part"
-    experiments.end(experiment, boss)
-    assert profiles.profile_for(treated.subject).name == profiles.BUILT_IN
-
-
-def test_the_built_in_control_stays_what_it_was_at_the_start(boss, settings):
-    _, treatment = versions()
-    experiment = started(boss, control=None, treatment=treatment)
-    (controlled,) = conversations(experiment, Arm.CONTROL)
+    # The built-in control stays as it was at the start; others get the profile in force.
     before = profiles.profile_for(controlled.subject)
+    assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
     profiles.publish(versions()[0])
     assert profiles.profile_for(controlled.subject) == before
-    assert before.version_id is None
-
-
-def test_who_takes_no_part_gets_the_profile_in_force(boss):
-    experiment = started(boss, traffic_share=0.2)
-    (outside,) = conversations(experiment, None)
     assert choose(outside.subject) is None
-    profiles.publish(experiment.treatment)
     assert profiles.profile_for(outside.subject) == profiles.active_profile()
+    experiments.end(experiment, boss)
+    assert profiles.profile_for(treated.subject) == profiles.active_profile()
 
 
 def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplog):

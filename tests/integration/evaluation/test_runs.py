@@ -14,9 +14,8 @@ from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings, to_json
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
-from retrieval.search import profiles
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, set_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,16 +68,20 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert [pair.text for pair in compare(words, meaning, "hit@10").worse] == [pair.text for pair in compared.better]
 
 
-def test_a_run_uses_the_settings_that_it_was_asked_with(evaluation_set, settings) -> None:
+def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_are_there(
+    evaluation_set, library, settings
+) -> None:
+    library.documents.get(source="pump.md").delete()
     run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
     run_execution.measure(run.pk)
     run.refresh_from_db()
     assert run.settings["method"] != "lexical"
     assert run.results.get(text="May canines come along?").hit == 1
-
-
-def test_a_shallow_profile_is_measured_as_deep_as_it_goes(evaluation_set) -> None:
+    assert run.unresolved == 1
+    gone = run.results.get(text__contains="grams")
+    assert (gone.hit, gone.expected[0]["resolved"], gone.expected[0]["rank"]) == (0, False, None)
+    # A shallow profile is measured as deep as it goes.
     shallow = ProfileSettings(depth=2, top_k=1, candidate_multiplier=1, reranker="none")
     assert measured(evaluation_set, NamedProfile("shallow", shallow)).status == "done"
 
@@ -91,14 +94,6 @@ def test_what_is_asked_for_twice_runs_once(evaluation_set) -> None:
     assert run_execution.measure(run.pk) is None
     assert queue.request_run(evaluation_set, WORDS) != run
     assert QuestionResult.objects.filter(run=run).count() == 6
-
-
-def test_expected_passages_that_are_gone_are_counted_and_not_found(evaluation_set, library) -> None:
-    library.documents.get(source="pump.md").delete()
-    run = measured(evaluation_set, MEANING)
-    assert run.unresolved == 1
-    gone = run.results.get(text__contains="grams")
-    assert (gone.hit, gone.expected[0]["resolved"], gone.expected[0]["rank"]) == (0, False, None)
 
 
 @pytest.mark.parametrize("change", ["documents", "embedder"])
@@ -204,31 +199,22 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
 # What differs --------------------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_says_what_else_differs(evaluation_set, library, ingest) -> None:
-    before = measured(evaluation_set, WORDS)
-    question = evaluation_set.questions.first()
-    question.delete()
+def test_a_comparison_says_what_else_differs_and_what_a_search_run_cannot_show(evaluation_set, library, ingest) -> None:
+    before = measured(evaluation_set, MEANING)
+    short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
+    assert compare(measured(evaluation_set, short), before).caveats == (
+        f"Both runs used the same search depth, so this setting made no difference: top_k {BY_MEANING.top_k} → 1, "
+        f"context_budget_tokens {BY_MEANING.context_budget_tokens} → 200.",
+    )
+    evaluation_set.questions.first().delete()
     ingest(library, "new.md", "# New\n\nSomething about canines.")
-    after = measured(evaluation_set, WORDS)
-    compared = compare(after, before)
+    compared = compare(measured(evaluation_set, MEANING), before)
     assert compared.questions == 5
     assert compared.in_one_only == 0, "what was deleted is compared with nothing"
     assert len(compared.caveats) == 2
     assert "set was changed" in compared.caveats[0]
     assert "documents changed" in compared.caveats[1]
-    before.refresh_from_db()
     assert before.results.count() == 6
-
-
-def test_a_comparison_says_what_a_search_run_cannot_show(evaluation_set) -> None:
-    baseline = measured(evaluation_set, MEANING)
-    short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
-    compared = compare(measured(evaluation_set, short), baseline)
-    assert compared.caveats == (
-        f"Both runs used the same search depth, so this setting made no difference: top_k {BY_MEANING.top_k} → 1, "
-        f"context_budget_tokens {BY_MEANING.context_budget_tokens} → 200.",
-    )
-    assert compare(baseline, baseline).caveats == ()
 
 
 def test_a_difference_on_few_questions_may_be_chance(evaluation_set) -> None:
@@ -239,12 +225,3 @@ def test_a_difference_on_few_questions_may_be_chance(evaluation_set) -> None:
             QuestionResult.objects.filter(pk=result.pk).update(hit=hit)
         assert compare(run, baseline, "hit@10").beyond_chance["hit@10"] == sign
         assert compare(baseline, run, "hit@10").beyond_chance["hit@10"] == -sign
-
-
-def test_runs_of_a_version_outlive_it(evaluation_set) -> None:
-    version = version_of(BY_WORDS)
-    run = measured(evaluation_set, profiles.named(version))
-    assert (run.profile_name, run.profile_version) == ("default v1", version)
-    version.profile.delete()
-    run.refresh_from_db()
-    assert (run.profile_name, run.profile_version, run.results.count()) == ("default v1", None, 6)

@@ -79,13 +79,10 @@ def question(kind: str = "fact", corpus: str = "hr", **others: Any) -> GradedQue
     return GradedQuestion("a-1", corpus, corpus, "How long?", kind, expected, **others)
 
 
-def test_a_cited_key_file_is_worth_a_point() -> None:
+def test_a_cited_key_file_is_worth_a_point_and_a_reply_that_failed_nothing() -> None:
     files = (KeyFile("hr/leave.md", frozenset({"parental leave"})),)
     assert grade_reply(question(files=files), Reply("Some.", cited=("Parental leave",))).points == 1
     assert grade_reply(question(files=files), Reply("Some.", cited=("Pay",))).points == 0
-
-
-def test_a_reply_that_failed_has_no_points() -> None:
     assert grade_reply(question(), Reply("12 weeks", error="503 Busy")).points == 0
 
 

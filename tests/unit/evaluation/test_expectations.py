@@ -72,10 +72,5 @@ def test_what_is_not(text: str, must: str) -> None:
     assert points(text, must, "other", "things") == 0
 
 
-def test_nothing_expected_is_told_from_something() -> None:
-    assert not Expectations(refusal=True).says_of_text
-    assert all(one.says_of_text for one in (Expectations(("a",)), Expectations((), ("a",)), Expectations(longest=1)))
-
-
 def test_lines_that_say_nothing_are_left_out() -> None:
     assert clean_lines(["  a | b ", "", " \t", "c\nd"]) == ["a | b", "c d"]

@@ -18,21 +18,13 @@ MONTHS = {
 @pytest.mark.parametrize(
     ("figure", "english", "dutch"),
     [
-        (lambda: fixed(0.85, 2), "0.85", "0,85"),
         (lambda: fixed(0.999, 2), "1.00", "1,00"),
         (lambda: fixed(-1234.56, 1), "-1,234.6", "-1.234,6"),
         (lambda: fixed(0.0125, 3, signed=True), "+0.013", "+0,013"),
-        (lambda: fixed(-0.0125, 3, signed=True), "-0.013", "-0,013"),
-        (lambda: fixed(-0.0001, 3), "0.000", "0,000"),
         (lambda: fixed(-0.0001, 3, signed=True), "+0.000", "+0,000"),
-        (lambda: fixed(123, 0, signed=True), "+123", "+123"),
-        (lambda: fixed(123456, 0, signed=True), "+123,456", "+123.456"),
-        (lambda: fixed(1e-7, 3), "0.000", "0,000"),
-        (lambda: whole(1200), "1,200", "1.200"),
         (lambda: whole(1234567.8), "1,234,568", "1.234.568"),
         (lambda: percent(0.125, 1), "12.5%", "12,5%"),
         (lambda: percent(None), "–", "–"),
-        (lambda: percent(12.0, 0), "1,200%", "1.200%"),
     ],
 )
 def test_numbers_in_both_languages(figure, english: str, dutch: str) -> None:
