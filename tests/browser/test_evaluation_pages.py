@@ -30,51 +30,36 @@ def look(page: Page, name: str) -> None:
 
 
 @pytest.fixture
-def own_site(site: Site) -> Iterator[Site]:
-    """The site, on which sets, gates and profiles are made: until the end of the test."""
-    from evaluation.models import EvaluationSet, GatePolicy
-    from retrieval.models import SearchProfile
-    from retrieval.search import profiles
-
-    yield site
-    with site.data():
-        GatePolicy.objects.all().delete()
-        EvaluationSet.objects.all().delete()
-        profiles.withdraw()
-        SearchProfile.objects.all().delete()
-
-
-@pytest.fixture
-def library(own_site: Site) -> Iterator[int]:
+def library(site: Site) -> Iterator[int]:
     """A small collection, with as many documents as a set has questions; it is gone after the test."""
     from retrieval.documents import submission
     from retrieval.models import Collection, Document, Draft
 
-    with own_site.data():
+    with site.data():
         made = Collection.objects.create(slug="shelf", name="Shelf", visibility="public")
         for fruit in ("apple", "cherry", "damson", "elder", "fig", "grape", "medlar", "plum"):
             text = (
                 f"# {fruit.title()}\n\n## How do you prune the {fruit}?\n\nThe {fruit} is pruned in winter, by hand.\n"
             )
             submission.submit(made, f"{fruit}.md", text.encode(), enqueue=False)
-    own_site.work()
+    site.work()
     yield made.pk
-    with own_site.data():
+    with site.data():
         Draft.objects.all().delete()
         Document.objects.filter(collection__slug__startswith="shelf").delete()
         Collection.objects.filter(slug__startswith="shelf").delete()
 
 
-def add_set(own_site: Site, library: int, name: str) -> str:
+def add_set(site: Site, library: int, name: str) -> str:
     """A set with a question to each document; returns its address."""
     from retrieval.models import Collection, Document
     from tests.support.evaluation_sets import set_of
 
-    with own_site.data():
+    with site.data():
         titles = Document.objects.filter(collection=library).values_list("title", "source")
         asked = {f"How do you prune the {title.lower()}?": source for title, source in titles}
         made = set_of(Collection.objects.get(pk=library), name.lower(), asked)
-    return f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
+    return f"{site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
 
 
 def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
@@ -90,85 +75,70 @@ def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
     return address, page.url
 
 
-def test_a_set_is_run_and_the_result_arrives_by_itself(
-    own_site: Site, library: int, visitor: Callable[..., Page]
-) -> None:
+def test_a_set_is_run_and_the_result_arrives_by_itself(site: Site, library: int, visitor: Callable[..., Page]) -> None:
     page = visitor(**WIDE)
-    own_site.sign_in(page)
-    address = add_set(own_site, library, "Fruit")
+    site.sign_in(page)
+    address = add_set(site, library, "Fruit")
     page.goto(address)
     page.select_option("#id_profile", "built-in")
     page.get_by_role("button", name=f"Run search ({NUMBER})").click()
     expect(page.locator("#run")).to_contain_text(f"0 / {NUMBER}")
-    own_site.work()
+    site.work()
     expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}")
     expect(page.locator("#run .ragsite-status-done")).to_have_text("done")
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
     expect(page.locator("#run table")).to_contain_text("nDCG@10")
     look(page, "run")
     phone = visitor(**PHONE)
-    own_site.sign_in(phone)
+    site.sign_in(phone)
     phone.goto(address)
     expect(phone.locator("figure#trend svg")).to_be_visible()
     look(phone, "phone-set")
 
 
 def test_documents_change_in_a_draft_and_for_readers_all_at_once(
-    own_site: Site, library: int, visitor: Callable[..., Page], tmp_path: Path
+    site: Site, library: int, visitor: Callable[..., Page], tmp_path: Path
 ) -> None:
     from retrieval.models import Collection, Document, Draft
 
     question, text = "How much juice does the quince press give?", "The quince press gives eleven litres of juice."
     (tmp_path / "quince-press.md").write_text(f"# Quince press\n\n{text}\n")
     page, phone = visitor(**WIDE), visitor(**PHONE)
-    own_site.sign_in(page)
-    own_site.sign_in(phone)
-    collection, draft = begin(own_site, page, library)
+    site.sign_in(page)
+    site.sign_in(phone)
+    collection, draft = begin(site, page, library)
     page.get_by_role("link", name="Add documents").click()
     page.set_input_files("#id_file", tmp_path / "quince-press.md")
     expect(page.locator(".uploads li .ragsite-status")).to_be_visible()
     page.goto(draft)
     # A worker reads it, and the page tells when it has.
     expect(page.locator("[data-changes=added] .ragsite-status")).to_be_visible()
-    own_site.work()
+    site.work()
     expect(page.get_by_role("button", name="Publish")).to_be_visible()
     expect(page.locator("[data-changes=added] .ragsite-status")).to_have_count(0)
-    with own_site.data():
+    with site.data():
         removed = Document.objects.get(collection=Collection.objects.get(draft=Draft.objects.get()), source="fig.md")
         removed.delete()
     for address in (draft, collection):
         phone.goto(address)
         look(phone, "draft-phone")
-    page.goto(own_site.url)
+    page.goto(site.url)
     expect(ask(page, question)).not_to_contain_text("eleven litres")
     page.goto(draft)
     expect(page.locator("[data-changes=removed]")).to_contain_text("fig")
     page.get_by_role("button", name="Publish").click()
-    own_site.work()
+    site.work()
     expect(page.locator("#draft-status .ragsite-status")).to_have_text("published")
     look(page, "draft-published")
-    page.goto(own_site.url)
+    page.goto(site.url)
     expect(ask(page, question)).to_contain_text("eleven litres")
 
 
-def test_two_profiles_in_the_playground(own_site: Site, page: Page) -> None:
-    from retrieval.models import SearchProfile
-    from retrieval.profile_settings import ProfileSettings
-    from retrieval.search import profiles
-    from retrieval.types import MetadataBoost, SearchMethod
-
-    with own_site.data():
-        profile = SearchProfile.objects.create(slug="parts", name="Parts catalogue")
-        boosts = (MetadataBoost("department", "service", 0.5),)
-        words = profiles.add_version(
-            profile, ProfileSettings(method=SearchMethod.LEXICAL, top_k=6, metadata_boosts=boosts)
-        )
-        meaning = profiles.add_version(profile, ProfileSettings(method=SearchMethod.VECTOR, top_k=6))
-        profiles.publish(words)
-    own_site.sign_in(page)
+def test_two_profiles_in_the_playground(site: Site, page: Page) -> None:
+    site.sign_in(page)
     page.goto(
-        f"{own_site.url}/admin/retrieval/searchprofile/playground/"
-        f"?question=Which seal kit fits the MX-9920-W&a={words.pk}&b={meaning.pk}"
+        f"{site.url}/admin/retrieval/searchprofile/playground/"
+        "?question=Which seal kit fits the MX-9920-W&a=built-in&b=built-in"
     )
     page.eval_on_selector_all("#content details", "nodes => nodes.forEach(node => node.open = true)")
     assert violations(page, "#content") == []

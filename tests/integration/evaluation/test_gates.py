@@ -122,14 +122,13 @@ def test_what_was_measured_before_something_changed_does_not_count(
     assert len(gates.request_runs(policy, words)) == 2
 
 
-def test_what_is_in_force_may_be_published_under_another_name(policy, meaning) -> None:
+def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_is_measured_without_one(
+    policy, words, meaning
+) -> None:
     same = version_of(BY_MEANING, "other")
     assert gates.check(policy, same).verdict is Verdict.IN_FORCE
     profiles.publish(same)
     assert profiles.published_version() == same
-
-
-def test_the_built_in_profile_is_measured_when_nothing_is_in_force(policy, words) -> None:
     profiles.withdraw()
     assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
     measure_all()

@@ -48,26 +48,22 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
     assert admin.get(CHANGELIST, {"status__exact": "failed"}).context["cl"].result_count == 1
 
 
-def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgement):
+def test_the_pages_of_a_judgement_and_of_its_answer_show_what_its_scores_are_made_of(admin, judgement):
     judgement.answer.text = "The pump weighs 3450 grams [1]. It was built in 1987 [1]."
     judgement.answer.save()
     judgements.judge(judgement.pk)
-    page = admin.get(reverse("admin:evaluation_judgement_change", args=[judgement.pk])).content.decode()
+    address = reverse("admin:evaluation_judgement_change", args=[judgement.pk])
+    page = admin.get(address).content.decode()
     assert "It was built in 1987" in page
-    assert "number" in page
     assert "rules, version 1" in page
     assert 'name="_save"' not in page
     # The keyboard scrolls a table that is wider than a phone.
     assert '<div class="ragsite-inline" tabindex="0" role="group" aria-label="Scores">' in page
-
-
-def test_the_page_of_an_answer_shows_its_judgements(admin, judgement):
-    judgements.judge(judgement.pk)
     finished(judgements.request(judgement.answer, judges=["model"])[0], status="failed", error="It was away.")
     page = admin.get(reverse("admin:chat_answer_change", args=[judgement.answer_id])).content.decode()
     assert "groundedness" in page
     assert "It was away." in page
-    assert reverse("admin:evaluation_judgement_change", args=[judgement.pk]) in page
+    assert address in page
 
 
 def test_an_admin_has_an_answer_judged_again(admin, judgement, django_capture_on_commit_callbacks):
