@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from evaluation.models import EvaluationQuestion, EvaluationSet
+from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet
+from evaluation.runs import queue, run_execution
 from evaluation.sets.building import expect
 from retrieval.models import Chunk, Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import profiles
+from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchMethod
 
 # By words alone, so that a question in other words than the document's is not found.
 BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", fuzzy=False)
 BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none")
+WORDS, MEANING = NamedProfile("words", BY_WORDS), NamedProfile("meaning", BY_MEANING)
 DOCUMENTS = {
     "pump.md": "# Pump\n\nThe circulation pump weighs 3450 grams and moves water through the radiators.",
     "valve.md": "# Valve\n\nA ball valve closes with a quarter turn of its lever.",
@@ -70,3 +74,20 @@ def answers_of(
 def version_of(settings: ProfileSettings, slug: str = "default", **changed: object) -> SearchProfileVersion:
     profile, _ = SearchProfile.objects.get_or_create(slug=slug, defaults={"name": slug.title()})
     return profiles.add_version(profile, replace(settings, **changed))
+
+
+def measured(evaluation_set: EvaluationSet, profile: NamedProfile | None = None, **options: Any) -> EvaluationRun:
+    """A run of the set, measured; without a profile, with the one in force."""
+    run = queue.request_run(evaluation_set, profile or profiles.active_profile(), **options)
+    found = run_execution.measure(run.pk)
+    assert found is not None
+    return found
+
+
+def answered(evaluation_set: EvaluationSet, profile: NamedProfile = MEANING) -> EvaluationRun:
+    return measured(evaluation_set, profile, kind="answers")
+
+
+def measure_all() -> None:
+    for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
+        run_execution.measure(run.pk)

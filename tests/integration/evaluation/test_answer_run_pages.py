@@ -9,25 +9,18 @@ from django.core.management import CommandError, call_command
 
 from evaluation.admin.run_admin import verdict_badge
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
-from evaluation.runs import queue, run_execution
+from evaluation.runs import queue
 from evaluation.sets import building
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
 from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS
-from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, set_of
+from tests.support.evaluation_sets import ANSWERS, BY_WORDS, MEANING, answered, set_of
 from tests.support.pages import messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MEANING = NamedProfile("meaning", BY_MEANING)
 EVIL = "<script>alert(1)</script>"
 PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
-
-
-def measured(evaluation_set, profile=MEANING) -> EvaluationRun:
-    run = run_execution.measure(queue.request_run(evaluation_set, profile, kind="answers").pk)
-    assert run is not None
-    return run
 
 
 # Asking for runs -----------------------------------------------------------------------------------------------------
@@ -60,7 +53,7 @@ def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
 
 
 def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
-    run = measured(answers)
+    run = answered(answers)
     response = admin.get(f"{RUNS}{run.pk}/change/")
     rows = response.context["rows"]
     assert [result.text for result, _explanation in rows][0] == HOURS
@@ -82,7 +75,7 @@ def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
 
 
 def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
-    first, second = measured(answers), measured(answers)
+    first, second = answered(answers), answered(answers)
     second.answer_results.update(
         answer=EVIL, expected_answer=EVIL, notice=EVIL, agreement=0, judge="j",
         citations=[{"marker": 1, "source": EVIL, "title": EVIL, "section": EVIL, "quote": EVIL}],
@@ -102,9 +95,9 @@ def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
 
 
 def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
-    blind = measured(answers, NamedProfile("blind", BY_WORDS))
+    blind = answered(answers, NamedProfile("blind", BY_WORDS))
     blind.answer_results.update(answer="Nobody knows.", agreement=0)
-    run = measured(answers)
+    run = answered(answers)
     page = admin.get(f"{RUNS}{run.pk}/compare/{blind.pk}/")
     better = page.context["groups"][1][2]
     assert [pair.text for pair, _explanation in better][:2] == [PUMP, VALVE]
@@ -171,7 +164,7 @@ def test_what_an_answer_must_hold_is_said_a_line_each_and_what_is_missing_is_sho
     page = admin.get(address).content.decode()
     assert "3450 grams | 3450 g\n11 stages\na warranty</textarea>" in page
     assert "1 passage, words of an answer" in admin.get(QUESTIONS_PAGE).content.decode()
-    run = measured(question.evaluation_set)
+    run = answered(question.evaluation_set)
     shown = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
     assert "missing: 11 stages" in shown
     assert "characters too long" in shown

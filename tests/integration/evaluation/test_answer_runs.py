@@ -26,13 +26,12 @@ from retrieval.models import Chunk
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
-from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, set_of, version_of
+from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, MEANING, answered, set_of, version_of
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MEANING = NamedProfile("meaning", BY_MEANING)
 # Nothing reaches its threshold, so nothing is found and everything refused.
 BLIND = NamedProfile("blind", replace(BY_WORDS, score_threshold=1000))
 PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
@@ -56,12 +55,6 @@ def judge(settings) -> Iterator[JudgeServer]:
         yield state
 
 
-def measured(evaluation_set, profile=MEANING, kind="answers") -> EvaluationRun:
-    run = run_execution.measure(queue.request_run(evaluation_set, profile, kind=kind).pk)
-    assert run is not None
-    return run
-
-
 def add_questions(evaluation_set) -> None:
     """Enough, with a passage and an answer each, for a loss on all of them to be beyond chance."""
     for number in range(6):
@@ -76,7 +69,7 @@ def add_questions(evaluation_set) -> None:
 
 
 def test_each_question_is_answered_and_held_against_what_is_expected(answers) -> None:
-    run = measured(answers)
+    run = answered(answers)
     assert (run.status, run.asked, run.total, run.error, run.unreliable_reason) == ("done", 4, 4, "", "")
     pump, valve, hours, football = run.answer_results.all()
     assert (pump.agreement, pump.refusal, pump.refused) == (1, 1, False)
@@ -97,7 +90,7 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> No
     pump = answers.questions.get(text=PUMP)
     answers.questions.exclude(pk=pump.pk).delete()
     answers.questions.update(expected_answer="", must=["3450 grams|3450 g", "pump"], must_not=["valve"], longest=5000)
-    met = measured(answers)
+    met = answered(answers)
     (result,) = met.answer_results.all()
     assert result.agreement is None
     assert (result.expectations, result.unmet) == (1.0, {})
@@ -105,7 +98,7 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> No
     assert interval_of(met, "agreement") is None
 
     answers.questions.update(must=["3450 grams", "11 stages", "a warranty"], must_not=["grams"], longest=10)
-    unmet = measured(answers)
+    unmet = answered(answers)
     assert unmet.fingerprint != met.fingerprint
     (result,) = unmet.answer_results.all()
     assert result.expectations == 0.0
@@ -114,11 +107,11 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> No
     assert result.unmet["too_long"] > 0
     # The document that it should cite is worth a point.
     expect(pump, Chunk.objects.get(document__source="pump.md"))
-    assert measured(answers).answer_results.get().expectations == pytest.approx(1 / 3)
+    assert answered(answers).answer_results.get().expectations == pytest.approx(1 / 3)
 
 
 def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) -> None:
-    blind, seeing = measured(answers, BLIND), measured(answers)
+    blind, seeing = answered(answers, BLIND), answered(answers)
     results = {result.text: result for result in blind.answer_results.all()}
     assert all(result.refused for result in results.values())
     assert [results[text].agreement for text in ANSWERS] == [0, 0, 0, 1]
@@ -140,8 +133,8 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library) ->
     assert list(answers.questions.exclude(asked()).values_list("text", flat=True)) == ["A draft"]
     assert [one.text for one in measured_questions(answers, "answers")] == list(ANSWERS)
     assert [one.text for one in measured_questions(answers, "search")] == ["Where is the pump?"]
-    assert measured(answers).asked == 4
-    empty = measured(set_of(library, "passages"))
+    assert answered(answers).asked == 4
+    empty = answered(set_of(library, "passages"))
     assert (empty.status, empty.attempts) == ("failed", 1)
     assert "has an expected answer, or words that an answer must hold, or expects a refusal" in empty.error
 
@@ -166,7 +159,7 @@ def test_search_runs_and_answers_runs_are_told_apart(answers) -> None:
 
 
 def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings) -> None:
-    run = measured(answers)
+    run = answered(answers)
     assert run.conditions["generator"] == "tiny"
     assert run.conditions["prompt_version"] == PROMPT_VERSION
     asked = len(model.requests)
@@ -179,14 +172,14 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings) -> 
     # What the model says of the valve is wrong, and so it is marked.
     assert run.answer_results.get(text=VALVE).agreement < 0.7
     settings.OPENAI_BASE_URL = settings.OPENAI_MODEL = ""
-    assert compare(measured(answers), run).caveats == (
+    assert compare(answered(answers), run).caveats == (
         "The answers were written by tiny before, and by extractive after.",
     )
 
 
 def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(answers, model) -> None:
     model.statuses = [500] * 3  # the first question, with every attempt
-    run = measured(answers)
+    run = answered(answers)
     assert run.status == "done"
     assert not run.is_reliable
     assert run.unreliable_reason.startswith("1 of 4 questions were not answered by tiny but by extractive")
@@ -222,7 +215,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
     in_force, wanted = profiles.active_profile(), profiles.named(version)
     for profile in (in_force, wanted):
-        measured(answers, profile)
+        answered(answers, profile)
     queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
     assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED, "these are answers, not searches"
     queue.cancel(EvaluationRun.objects.filter(pk__in=[run.pk for run in queued]))
@@ -245,7 +238,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers) -> None:
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
     for profile in (profiles.active_profile(), profiles.named(version)):
-        measured(answers, profile)
+        answered(answers, profile)
     checked = gates.check(policy, version)
     assert (checked.verdict, checked.objects) == (Verdict.EMPTY, True)
     assert "agreement of the answers" in gates.reason_of(checked)
@@ -263,7 +256,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     sources = async_to_sync(measurement.reply_to)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
     judge.judged["Claims"] = {"claims": []}
-    run = measured(answers)
+    run = answered(answers)
     (result,) = run.answer_results.all()
     assert (result.judge, result.judge_error) == ("tiny-judge", "")
     assert set(result.judged) == {
@@ -285,7 +278,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
 
 def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge) -> None:
     judge.status = 503
-    run = measured(answers)
+    run = answered(answers)
     assert run.is_reliable
     assert all(result.judge_error and not result.judged for result in run.answer_results.all())
     assert len(judge.requests) == measurement.MOST_UNAVAILABLE
@@ -296,6 +289,6 @@ def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, ju
 def test_the_days_budget_holds_for_runs_too(answers, judge, settings) -> None:
     settings.JUDGE_DAILY_BUDGET_TOKENS = 100
     JudgeUsage.objects.create(day=timezone.localdate(), prompt_tokens=100)
-    run = measured(answers)
+    run = answered(answers)
     assert judge.requests == []
     assert "budget of 100 tokens" in run.answer_results.first().judge_error

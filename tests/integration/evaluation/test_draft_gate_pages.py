@@ -11,13 +11,13 @@ from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
 from evaluation.dashboard.scope import scope, scope_of
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
-from evaluation.runs import queue, run_execution
+from evaluation.runs import run_execution
 from evaluation.runs.results import measure_of
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
-from retrieval.models import Collection, Document, Draft
+from retrieval.models import Collection, Document
 from retrieval.search import profiles
-from tests.support.evaluation_sets import BY_MEANING, version_of
+from tests.support.evaluation_sets import BY_MEANING, measured, version_of
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import messages
 
@@ -43,12 +43,6 @@ def policy(evaluation_set) -> GatePolicy:
 @pytest.fixture
 def working_copy(draft) -> Collection:
     return Collection.objects.get(draft=draft)
-
-
-def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
-    run = run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
-    assert run is not None
-    return run
 
 
 def html(response) -> str:

@@ -20,7 +20,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.search import profiles
-from tests.support.evaluation_sets import BY_MEANING, DOCUMENTS, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, DOCUMENTS, measure_all, measured, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,17 +43,6 @@ def policy(evaluation_set) -> GatePolicy:
 
 def working_copy(draft: Draft) -> Collection:
     return Collection.objects.get(draft=draft)
-
-
-def measure_all() -> None:
-    for run in EvaluationRun.objects.filter(status="queued"):
-        run_execution.measure(run.pk)
-
-
-def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
-    run = run_execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
-    assert run is not None
-    return run
 
 
 def without_the_answers(draft: Draft) -> None:

@@ -8,12 +8,11 @@ from django.contrib.auth.models import User
 from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.models import EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
-from evaluation.runs import run_execution
 from retrieval import gates as publication_gates
 from retrieval.gates import Gate, PublicationRefused
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, measure_all, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,11 +33,6 @@ def words(meaning):
 @pytest.fixture
 def policy(evaluation_set, meaning):
     return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
-
-
-def measure_all() -> None:
-    for run in EvaluationRun.objects.filter(status="queued"):
-        run_execution.measure(run.pk)
 
 
 def pretend_many(run: EvaluationRun, hits: list[float]) -> None:

@@ -15,18 +15,9 @@ from retrieval.profile_settings import ProfileSettings, to_json
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, set_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, MEANING, QUESTIONS, WORDS, measured, set_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-WORDS = NamedProfile("words", BY_WORDS)
-MEANING = NamedProfile("meaning", BY_MEANING)
-
-
-def measured(evaluation_set, profile) -> EvaluationRun:
-    run = run_execution.measure(queue.request_run(evaluation_set, profile).pk)
-    assert run is not None
-    return run
 
 
 def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
