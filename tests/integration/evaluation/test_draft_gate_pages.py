@@ -135,7 +135,7 @@ def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set,
 def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
     admin, evaluation_set, draft, library
 ) -> None:
-    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
+    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft=draft)
     of_draft.results.update(hit=0)
     mark = f"draft #{draft.pk}"
     listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")

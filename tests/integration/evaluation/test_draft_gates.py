@@ -158,17 +158,17 @@ def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest) -> N
     copy = working_copy(draft)
     copy.documents.get(source="dogs.md").delete()
     ingest(copy, "pump.md", "# Pump\n\nIn short: the circulation pump weighs 3450 grams and moves water about.")
-    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
+    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft=draft)
     assert (in_service.unresolved, of_draft.unresolved) == (0, 3)
     assert of_draft.corpus_version == queue.corpus_version(copy.pk)
     found = {result.text: result.hit for result in of_draft.results.all()}
     assert (found["May canines come along?"], found["When does the warehouse open and close?"]) == (0, 1)
     compared = compare(of_draft, in_service)
     assert compared.caveats == (f"The documents are not the same: before in service, after {draft}.",)
-    again = measured(evaluation_set, draft)
+    again = measured(evaluation_set, draft=draft)
     assert compare(again, of_draft).caveats == ()
     copy.documents.get(source="valve.md").delete()
-    assert compare(measured(evaluation_set, draft), of_draft).caveats == ("The documents changed in between.",)
+    assert compare(measured(evaluation_set, draft=draft), of_draft).caveats == ("The documents changed in between.",)
 
 
 def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set, draft, ingest) -> None:
