@@ -19,6 +19,9 @@ from tests.support.sources import FolderRemote, Remote, WebServer
 
 
 class _QuietHandler(WSGIRequestHandler):
+    # Else it does not answer `Expect: 100-continue`, and botocore waits a second for it.
+    protocol_version = "HTTP/1.1"
+
     def log_message(self, *_arguments: Any) -> None:
         pass
 
