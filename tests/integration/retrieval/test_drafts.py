@@ -32,7 +32,7 @@ from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 from tests.support.site import database_url
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
 
