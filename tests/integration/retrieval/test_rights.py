@@ -24,9 +24,7 @@ from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
-pytestmark = pytest.mark.django_db
-# Of searches, whose retrievers have connections of their own.
-on_several_connections = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
 ROLE = CollectionGrant.Role
@@ -97,7 +95,6 @@ def sources(user: Any, question: str, **options: Any) -> set[str]:
     return {hit.passage.source for hit in search(question, filters_for(user), **options).hits}
 
 
-@on_several_connections
 @pytest.mark.parametrize("method", [SearchMethod.LEXICAL, SearchMethod.VECTOR, None])
 def test_each_retriever_leaves_out_what_is_narrowed_to_others(
     library: Collection, member: User, method: SearchMethod | None
@@ -110,13 +107,11 @@ def test_each_retriever_leaves_out_what_is_narrowed_to_others(
     assert sources(member, question, method=method) == {"open.md"}
 
 
-@on_several_connections
 def test_filters_that_name_no_reader_find_no_narrowed_document(library: Collection) -> None:
     found = search("How is the boiler heated?", SearchFilters(collections=(library.pk,)))
     assert {hit.passage.source for hit in found.hits} == {"open.md"}
 
 
-@on_several_connections
 def test_what_names_no_group_of_the_reader_hides_the_document(library: Collection, member: User) -> None:
     closed = Document.objects.filter(source="closed.md")
     for value in [[], "", None, {}, {"care": 1}, 7, [7], [["care"]], "Care", ["car"]]:
@@ -148,7 +143,6 @@ def test_no_condition_where_nothing_is_narrowed(library: Collection, member: Use
     assert everything().readers == ()
 
 
-@on_several_connections
 def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library: Collection, member: User) -> None:
     theirs, others = filters_for(member), filters_for(AnonymousUser())
 
@@ -185,7 +179,6 @@ def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library: Collect
     assert narrowing_key(theirs.collections, theirs.readers) != before
 
 
-@on_several_connections
 def test_the_vector_index_is_used_with_the_condition(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for any other filter: the nearest are read in the order of the index, and each is looked at."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
