@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,59 +31,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-class Activation(StrEnum):
-    """The function from a model's output to its score, as sentence-transformers names it."""
-
-    SIGMOID = "Sigmoid"
-    IDENTITY = "Identity"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """A folder that can be loaded: ``export`` is the model as an ONNX file."""
-
-    folder: Path
-    config: Mapping[str, Any]
-    activation: Activation
-    export: Path
-
-
-def read_folder(folder: Path) -> ModelFiles:
-    """The model in a folder. Raises: ImproperlyConfigured."""
-    try:
-        export = find_model(folder)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"The cross encoder in {folder} cannot be used: {error}.") from error
-    config = _json(folder / CONFIG)
-    return ModelFiles(folder, config, _activation(folder, config), export)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The content of the file; empty if there is none. Raises: ImproperlyConfigured."""
-    try:
-        return read_object(path)
-    except (OSError, ValueError) as error:
-        raise ImproperlyConfigured(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
-
-
-def _activation(folder: Path, config: Mapping[str, Any]) -> Activation:
-    """The activation, chosen as sentence-transformers does for one label: the one that the model names, in one of three
-    places, or a sigmoid.
-    """
-    named = (
-        _json(folder / NEWER_CONFIG).get("activation_fn")
-        or (config.get("sentence_transformers") or {}).get("activation_fn")
-        or config.get("sbert_ce_default_activation_function")
-        or Activation.SIGMOID
-    )
-    try:
-        return Activation(str(named).rpartition(".")[2])
-    except ValueError:
-        raise ImproperlyConfigured(
-            f"The cross encoder in {folder} names {named} as its activation; it can be Sigmoid or Identity."
-        ) from None
-
-
+MAX_TOKENS = 512
+"""Of a pair; the longer text is cut first."""
 RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""
 
@@ -93,23 +41,21 @@ class CrossEncoder(Reranker):
     """Instances may be shared by threads and survive a fork (each process opens its own session).
 
     ``model`` is a folder with the model as an ONNX file, or a name on the hub. A score is the model's one output
-    through the activation that the model names, which is a sigmoid when it names none. A pair is cut to
-    ``max_tokens``, the longer text first; ``threads`` pairs are read at once, each in a run of its own, so that no
-    score depends on its neighbours.
+    through the activation that the model names, which is a sigmoid when it names none. ``threads`` pairs are read at
+    once, each in a run of its own, so that no score depends on its neighbours.
 
     Raises: ImproperlyConfigured when an argument or the folder cannot work; a name is looked up at first use.
     """
 
-    def __init__(self, model: str, max_tokens: int = 512, threads: int = 2, cache_dir: Path | None = None) -> None:
-        if not model or max_tokens < 8 or threads < 1:
-            raise ImproperlyConfigured("A cross encoder needs a model, 8 tokens and a thread.")
+    def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
+        if not model or threads < 1:
+            raise ImproperlyConfigured("A cross encoder needs a model and a thread.")
         self.model = model
-        self.max_tokens = max_tokens
         self.threads = threads
         self._cache_dir = cache_dir
         self._folder = Path(model).expanduser()
         if self._folder.exists():
-            read_folder(self._folder)
+            _read(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
         self._runtime: _PairRuntime | None = None
@@ -118,7 +64,7 @@ class CrossEncoder(Reranker):
         _cross_encoders.add(self)
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model now, so that the first question is not slow. Raises: RerankFailed, ImproperlyConfigured."""
+        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
@@ -165,27 +111,22 @@ class CrossEncoder(Reranker):
         if self._problem is not None and time.monotonic() < self._problem[0]:
             raise RerankFailed(self._problem[1])
         try:
-            try:
-                here = self._folder.exists()
-                folder = self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder")
-            except model_files.HubUnreachable as error:
-                raise RerankFailed(str(error)) from error
-            except model_files.UnknownModel as error:
-                raise ImproperlyConfigured(str(error)) from error
-            return _load(read_folder(folder), self.max_tokens)
-        except (RerankFailed, ImproperlyConfigured) as error:
+            here = self._folder.exists()
+            return _load(self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder"))
+        except (model_files.HubUnreachable, model_files.UnknownModel, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
-            raise
+            raise RerankFailed(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _PairRuntime:
-    """The open session of one process. ``inputs`` are the types of the model's inputs, by name."""
+    """The open session of one process. ``inputs`` are the types of the model's inputs, by name; ``is_sigmoid`` says
+    that a sigmoid turns its output into the score."""
 
     session: Any
     tokenizer: Tokenizer
     inputs: Mapping[str, type[np.signedinteger[Any]]]
-    activation: Activation
+    is_sigmoid: bool
 
     def score(self, query: str, text: str) -> float:
         encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
@@ -206,26 +147,46 @@ class _PairRuntime:
         logit = float(logits.item())
         if not math.isfinite(logit):
             raise RerankFailed("The cross encoder gave a score that is not finite.")
-        return _sigmoid(logit) if self.activation is Activation.SIGMOID else logit
+        # As a hyperbolic tangent, the sigmoid overflows at neither end.
+        return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
-def _load(files: ModelFiles, max_tokens: int) -> _PairRuntime:
-    """The model's session and tokeniser. Raises: ImproperlyConfigured if the files are not those of a cross encoder."""
+def _read(folder: Path) -> tuple[Path, int, bool]:
+    """The model as an ONNX file, how many tokens it reads, and whether a sigmoid is its activation.
+
+    The activation is chosen as sentence-transformers does for one label. Raises: ImproperlyConfigured.
+    """
     try:
-        tokenizer = load_tokenizer(files.folder)
-        tokenizer.enable_truncation(min(max_tokens, files.config.get("max_position_embeddings") or max_tokens))
-        session = open_session(str(files.export))
-        return _PairRuntime(session, tokenizer, text_inputs(session), files.activation)
+        export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)
+    except (OSError, ValueError) as error:
+        raise ImproperlyConfigured(f"The cross encoder in {folder} cannot be used: {error}.") from error
+    named = (
+        newer.get("activation_fn")
+        or (config.get("sentence_transformers") or {}).get("activation_fn")
+        or config.get("sbert_ce_default_activation_function")
+        or "Sigmoid"
+    )
+    activation = str(named).rpartition(".")[2]
+    if activation not in ("Sigmoid", "Identity"):
+        raise ImproperlyConfigured(
+            f"The cross encoder in {folder} names {named} as its activation; it can be Sigmoid or Identity."
+        )
+    return export, min(MAX_TOKENS, config.get("max_position_embeddings") or MAX_TOKENS), activation == "Sigmoid"
+
+
+def _load(folder: Path) -> _PairRuntime:
+    """The model's session and tokeniser. Raises: ImproperlyConfigured if the files are not those of a cross encoder."""
+    export, tokens, is_sigmoid = _read(folder)
+    try:
+        tokenizer = load_tokenizer(folder)
+        tokenizer.enable_truncation(tokens)
+        session = open_session(str(export))
+        return _PairRuntime(session, tokenizer, text_inputs(session), is_sigmoid)
     except Exception as error:  # ONNX Runtime's exceptions have no other base
         raise ImproperlyConfigured(
-            f"The cross encoder in {files.folder} cannot be loaded ({type(error).__name__}: "
+            f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}): it must score a pair of texts with one number."
         ) from error
-
-
-def _sigmoid(logit: float) -> float:
-    # exp of a large number overflows, of a large negative one it does not.
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 _cross_encoders: weakref.WeakSet[CrossEncoder] = weakref.WeakSet()
