@@ -1,4 +1,5 @@
-"""Embedders and cross encoders small enough to be made by a test, in the forms in which real ones are published."""
+"""Embedders and cross encoders small enough to be made by a test, in the forms in which real ones are published; and
+the formulas of BERT."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 Array = npt.NDArray[Any]
 Weights = dict[str, Array]
 
-WIDTH, INNER, HEADS, LAYERS, POSITIONS, EPSILON = 16, 24, 4, 2, 40, 1e-12
+WIDTH, POSITIONS, EPSILON = 16, 40, 1e-12
 WORDS = ("how", "many", "days", "of", "paid", "holiday", "a", "year", "the", "car", "park", "does", "close", "evening")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
@@ -44,54 +45,7 @@ def bert_config(**changes: Any) -> dict[str, Any]:
     return {"model_type": "bert", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS} | changes
 
 
-def random_weights(seed: int) -> Weights:
-    """Of a BERT without the prefix that checkpoints put before its names."""
-    rng = np.random.default_rng(seed)
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (len(SPECIAL) + len(WORDS), WIDTH),
-        "embeddings.position_embeddings.weight": (POSITIONS, WIDTH),
-        "embeddings.token_type_embeddings.weight": (2, WIDTH),
-        "embeddings.LayerNorm.weight": (WIDTH,),
-        "embeddings.LayerNorm.bias": (WIDTH,),
-        "pooler.dense.weight": (WIDTH, WIDTH),
-        "pooler.dense.bias": (WIDTH,),
-        "classifier.weight": (1, WIDTH),
-        "classifier.bias": (1,),
-    }
-    for layer in range(LAYERS):
-        prefix = f"encoder.layer.{layer}"
-        for part in ("query", "key", "value"):
-            shapes[f"{prefix}.attention.self.{part}.weight"] = (WIDTH, WIDTH)
-            shapes[f"{prefix}.attention.self.{part}.bias"] = (WIDTH,)
-        for part, shape in (
-            ("attention.output", (WIDTH, WIDTH)),
-            ("intermediate", (INNER, WIDTH)),
-            ("output", (WIDTH, INNER)),
-        ):
-            shapes[f"{prefix}.{part}.dense.weight"] = shape
-            shapes[f"{prefix}.{part}.dense.bias"] = shape[:1]
-        for part in ("attention.output", "output"):
-            shapes[f"{prefix}.{part}.LayerNorm.weight"] = (WIDTH,)
-            shapes[f"{prefix}.{part}.LayerNorm.bias"] = (WIDTH,)
-    # Small biases, gains near 1 and rows far apart: then the words decide the score, and not the weights alone.
-    return {
-        name: rng.normal(
-            1.0 if name.endswith("LayerNorm.weight") else 0.0,
-            1.0 if "embeddings.weight" in name else 0.4 if len(shape) == 2 else 0.1,
-            shape,
-        ).astype(np.float32)
-        for name, shape in shapes.items()
-    }
-
-
-def write_cross_encoder(folder: Path, weights: Weights, **config: Any) -> Path:
-    write_tokenizer(folder)
-    (folder / "config.json").write_text(json.dumps(bert_config(**config)))
-    export_bert(folder / "model.onnx", weights)
-    return folder
-
-
-def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int], *, heads: int = HEADS) -> Array:
+def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int], *, heads: int) -> Array:
     """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width)."""
     w = {name: array.astype(np.float64) for name, array in weights.items()}
 
@@ -119,13 +73,6 @@ def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int],
         inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
         x = normalized(x + dense(inner, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm")
     return x
-
-
-def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int]) -> float:
-    """The score of a pair, from its first token."""
-    first = reference_hidden(weights, ids, types)[0]
-    pooled = np.tanh(first @ weights["pooler.dense.weight"].T + weights["pooler.dense.bias"])
-    return float((pooled @ weights["classifier.weight"].T + weights["classifier.bias"])[0])
 
 
 class _Export:
@@ -160,53 +107,13 @@ class _Export:
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(path))
 
 
-def export_bert(path: Path, weights: Weights, *, scores: bool = True) -> None:
-    """The weights as an ONNX file of standard operators, with a mask and any batch; its last layer unless it scores."""
-    op = _Export()
-
-    def normalized(x: str, name: str) -> str:
-        return op("LayerNormalization", x, weights[f"{name}.weight"], weights[f"{name}.bias"], epsilon=EPSILON)
-
-    def dense(x: str, name: str) -> str:
-        return op("Add", op("MatMul", x, np.ascontiguousarray(weights[f"{name}.weight"].T)), weights[f"{name}.bias"])
-
-    length = op("Shape", "input_ids", start=1, end=2)
-    positions = op("Slice", weights["embeddings.position_embeddings.weight"], np.array([0]), length)
-    words = op("Gather", weights["embeddings.word_embeddings.weight"], "input_ids")
-    types = op("Gather", weights["embeddings.token_type_embeddings.weight"], "token_type_ids")
-    x = normalized(op("Add", op("Add", words, positions), types), "embeddings.LayerNorm")
-    ignored = op("Mul", op("Sub", np.float32(1), op("Cast", "attention_mask", to=TensorProto.FLOAT)), np.float32(-1e4))
-    mask = op("Unsqueeze", ignored, np.array([1, 2]))
-    by_head = np.array([0, 0, HEADS, WIDTH // HEADS])
-    for layer in range(LAYERS):
-        prefix = f"encoder.layer.{layer}"
-        q, k, v = (
-            op("Reshape", dense(x, f"{prefix}.attention.self.{part}"), by_head) for part in ("query", "key", "value")
-        )
-        q, v = (op("Transpose", each, perm=[0, 2, 1, 3]) for each in (q, v))
-        products = op("MatMul", q, op("Transpose", k, perm=[0, 2, 3, 1]))
-        scaled = op("Div", products, np.float32(math.sqrt(WIDTH / HEADS)))
-        heads = op("MatMul", op("Softmax", op("Add", scaled, mask), axis=-1), v)
-        attended = op("Reshape", op("Transpose", heads, perm=[0, 2, 1, 3]), np.array([0, 0, WIDTH]))
-        attended = dense(attended, f"{prefix}.attention.output.dense")
-        x = normalized(op("Add", x, attended), f"{prefix}.attention.output.LayerNorm")
-        inner = dense(op("Gelu", dense(x, f"{prefix}.intermediate.dense")), f"{prefix}.output.dense")
-        x = normalized(op("Add", x, inner), f"{prefix}.output.LayerNorm")
-    if not scores:
-        op("Identity", x, output="last_hidden_state")
-        op.save(path, "last_hidden_state", ("batch", "length", WIDTH))
-        return
-    pooled = op("Tanh", dense(op("Gather", x, np.array(0), axis=1), "pooler.dense"))
-    op("Identity", dense(pooled, "classifier"), output="logits")
-    op.save(path, shape=("batch", len(weights["classifier.weight"])))
-
-
-def write_overlap_model(folder: Path, words: Sequence[str]) -> Path:
-    """A model whose score is the number of (question word, passage word) pairs that are equal and in ``words``."""
+def write_overlap_model(
+    folder: Path, words: Sequence[str] = WORDS, *, factor: float = 1.0, labels: int = 1, **config: Any
+) -> Path:
+    """A cross encoder whose output is the number of (question word, passage word) pairs that are equal and in
+    ``words``, times ``factor``, once for each of the ``labels``."""
     write_tokenizer(folder, words)
-    (folder / "config.json").write_text(
-        json.dumps({"model_type": "overlap", "sentence_transformers": {"activation_fn": "torch.nn.Identity"}})
-    )
+    (folder / "config.json").write_text(json.dumps(bert_config(**config)))
     op = _Export()
     known = op("GreaterOrEqual", "input_ids", np.array(len(SPECIAL)))
     attended = op("And", known, op("Cast", "attention_mask", to=TensorProto.BOOL))
@@ -216,9 +123,38 @@ def write_overlap_model(folder: Path, words: Sequence[str]) -> Path:
     rows = op("Unsqueeze", op("And", attended, in_question), np.array([2]))
     columns = op("Unsqueeze", op("And", attended, in_passage), np.array([1]))
     pairs = op("Cast", op("And", op("And", equal, rows), columns), to=TensorProto.FLOAT)
-    op("Unsqueeze", op("ReduceSum", pairs, np.array([1, 2]), keepdims=0), np.array([1]), output="logits")
-    op.save(folder / "onnx" / "model.onnx")
+    counted = op("Unsqueeze", op("ReduceSum", pairs, np.array([1, 2]), keepdims=0), np.array([1]))
+    op("Concat", *[op("Mul", counted, np.float32(factor))] * labels, axis=1, output="logits")
+    op.save(folder / "model.onnx", shape=("batch", labels))
     return folder
+
+
+def overlap(ids: Sequence[int], types: Sequence[int]) -> int:
+    """What such a model gives for a pair."""
+    pairs = list(zip(ids, types, strict=True))
+    passage = [word for word, kind in pairs if kind]
+    return sum(passage.count(word) for word, kind in pairs if not kind and word >= len(SPECIAL))
+
+
+def random_weights(seed: int) -> Weights:
+    """The vectors of words and of positions."""
+    rng = np.random.default_rng(seed)
+    sizes = {"words": len(SPECIAL) + len(WORDS), "positions": POSITIONS}
+    return {name: rng.normal(size=(size, WIDTH)).astype(np.float32) for name, size in sizes.items()}
+
+
+def hidden(weights: Weights, ids: Sequence[int]) -> Array:
+    """The last layer of the model that :func:`export_encoder` writes; (tokens, width)."""
+    summed: Array = weights["words"][list(ids)] + weights["positions"][: len(ids)]
+    return summed
+
+
+def export_encoder(path: Path, weights: Weights, output: str = "last_hidden_state") -> None:
+    """An encoder that adds the vectors of words and positions, in the form of an exporter's: any batch, with a mask."""
+    op = _Export()
+    positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
+    op("Add", op("Gather", weights["words"], "input_ids"), positions, output=output)
+    op.save(path, output, ("batch", "length", WIDTH))
 
 
 def write_embedder(
@@ -245,7 +181,7 @@ def write_embedder(
         (folder / "config_sentence_transformers.json").write_text(json.dumps(described))
     if limit:
         (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": limit}))
-    export_bert(folder / "onnx" / "model.onnx", weights, scores=False)
+    export_encoder(folder / "onnx" / "model.onnx", weights)
     return folder
 
 

@@ -51,6 +51,9 @@ TEXTS = {
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none")
 
 
+IDENTITY: dict[str, Any] = {"sentence_transformers": {"activation_fn": "torch.nn.Identity"}}
+
+
 class Tested(Reranker):
     __test__ = False
 
@@ -110,7 +113,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
         settings,
         "tested",
         "retrieval.search.cross_encoder.CrossEncoder",
-        model=str(write_overlap_model(tmp_path / "overlap", ["valve"])),
+        model=str(write_overlap_model(tmp_path / "overlap", ["valve"], **IDENTITY)),
     )
     question = "How much does a wet pump weigh? Not a valve."
     fused = search(question, everything(), method=SearchMethod.ZSCORE)

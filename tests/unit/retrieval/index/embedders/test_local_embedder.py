@@ -19,12 +19,12 @@ from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
     Array,
-    Weights,
-    export_bert,
+    export_encoder,
+    hidden,
     random_weights,
-    reference_hidden,
     unit,
     write_embedder,
+    write_overlap_model,
 )
 from tests.support.model_hub import ModelHub, hub
 
@@ -40,10 +40,10 @@ TEXTS = [
 WEIGHTS = random_weights(seed=3)
 NORMALIZE = ("models.Normalize", "2_Normalize")
 POOLINGS: dict[str, Callable[[Array], Array]] = {
-    "cls_token": lambda hidden: hidden[0],
-    "mean_tokens": lambda hidden: hidden.mean(0),
-    "max_tokens": lambda hidden: hidden.max(0),
-    "lasttoken": lambda hidden: hidden[-1],
+    "cls_token": lambda layer: layer[0],
+    "mean_tokens": lambda layer: layer.mean(0),
+    "max_tokens": lambda layer: layer.max(0),
+    "lasttoken": lambda layer: layer[-1],
 }
 
 
@@ -52,10 +52,6 @@ def ids_of(folder: Path, texts: list[str], limit: int = POSITIONS) -> list[list[
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
     return [tokenizer.encode(text.encode("utf-8", "replace").decode()).ids for text in texts]
-
-
-def bert_hidden(weights: Weights, ids: list[int]) -> Array:
-    return reference_hidden(weights, ids, [0] * len(ids))
 
 
 def embedder(folder: Path, **options: Any) -> LocalEmbedder:
@@ -69,7 +65,7 @@ def assert_vectors(made: LocalEmbedder, expected: list[Array]) -> None:
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_each_pooling_gives_the_vectors_of_its_formula(tmp_path: Path, pooling: str) -> None:
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling=pooling, modules=[NORMALIZE])
-    assert_vectors(embedder(folder), [POOLINGS[pooling](bert_hidden(WEIGHTS, ids)) for ids in ids_of(folder, TEXTS)])
+    assert_vectors(embedder(folder), [POOLINGS[pooling](hidden(WEIGHTS, ids)) for ids in ids_of(folder, TEXTS)])
 
 
 def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path: Path) -> None:
@@ -107,7 +103,7 @@ def test_the_name_tells_what_decides_the_vectors(tmp_path: Path) -> None:
     assert embedder(folder, query_prompt="query:").name != first.name
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "cls"}))
     pooled = embedder(folder)
-    export_bert(folder / "onnx" / "model.onnx", random_weights(seed=9), scores=False)
+    export_encoder(folder / "onnx" / "model.onnx", random_weights(seed=9))
     assert len({first.name, pooled.name, embedder(folder).name}) == 3
 
 
@@ -115,7 +111,7 @@ def test_the_longest_text_is_the_models(tmp_path: Path) -> None:
     folder = write_embedder(tmp_path / "short", WEIGHTS, limit=20)
     made = embedder(folder)
     assert made.max_tokens == 20
-    assert_vectors(made, [bert_hidden(WEIGHTS, ids).mean(0) for ids in ids_of(folder, TEXTS, 20)])
+    assert_vectors(made, [hidden(WEIGHTS, ids).mean(0) for ids in ids_of(folder, TEXTS, 20)])
     (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 1e30}))
     (folder / "sentence_bert_config.json").unlink()
     assert embedder(folder).max_tokens == POSITIONS
@@ -147,7 +143,7 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_an_export_without_token_vectors_is_refused(tmp_path: Path) -> None:
     folder = write_embedder(tmp_path / "bert", WEIGHTS)
-    export_bert(folder / "model.onnx", WEIGHTS)
+    write_overlap_model(folder)
     with pytest.raises(ImproperEmbedder, match="gives logits, and no vector for each token"):
         embedder(folder).embed_query("days")
 
