@@ -124,7 +124,7 @@ def write_overlap_model(
     columns = op("Unsqueeze", op("And", attended, in_passage), np.array([1]))
     pairs = op("Cast", op("And", op("And", equal, rows), columns), to=TensorProto.FLOAT)
     counted = op("Unsqueeze", op("ReduceSum", pairs, np.array([1, 2]), keepdims=0), np.array([1]))
-    op("Concat", *[op("Mul", counted, np.float32(factor))] * labels, axis=1, output="logits")
+    op("Concat", *[op("Mul", counted, np.array(factor, np.float32))] * labels, axis=1, output="logits")
     op.save(folder / "model.onnx", shape=("batch", labels))
     return folder
 

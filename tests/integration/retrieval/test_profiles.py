@@ -164,10 +164,6 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     assert searched.context.statistics["passages"] == 2
     assert searched.trace.profile == "default v1"
 
-    profiles.publish(profiles.add_version(profile, replace(tight, context_neighbours=1, context_budget_tokens=4000)))
-    searched = pipeline._search("Which part hums all day?", everything(), None, (), "", None)
-    assert searched.context.statistics["neighbours_added"] > 0
-
 
 def test_with_the_switch_off_only_vectors_rank(
     library: Collection, profile: SearchProfile, settings: object, monkeypatch: pytest.MonkeyPatch

@@ -98,25 +98,10 @@ def test_adjacent_hits_become_one_block_with_the_better_one_as_its_best() -> Non
     assert block.score == 1.0
 
 
-def test_blocks_of_a_document_stand_together_in_order_of_relevance() -> None:
-    context = assemble(hits(passage(1, 0), passage(2, 0), passage(1, 20)), none, budget_tokens=4000)
-    assert [(block.best.document_id, block.best.ordinal) for block in context.blocks] == [(1, 0), (1, 20), (2, 0)]
-
-
 def test_the_least_relevant_is_dropped_first() -> None:
     context = assemble(hits(passage(1, 0), passage(2, 0), passage(3, 0)), none, budget_tokens=100)
     assert [block.best.document_id for block in context.blocks] == [1, 2]
     assert context.statistics["over_budget_dropped"] == 1
-
-
-def test_hits_come_before_neighbours_when_the_budget_is_short() -> None:
-    context = assemble(hits(passage(1, 5), passage(2, 5)), neighbours_with(), budget_tokens=150)
-    assert {block.best.document_id for block in context.blocks} == {1, 2}
-    assert context.statistics["neighbours_added"] == 1
-
-
-def test_the_best_hit_stays_even_alone_over_the_budget() -> None:
-    assert len(assemble(hits(passage(1, 0, tokens=900)), none, budget_tokens=100).blocks) == 1
 
 
 @pytest.mark.parametrize("budget", [0, 8001])

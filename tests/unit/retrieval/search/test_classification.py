@@ -23,12 +23,9 @@ BY_RULE = [
     ("Is de nieuwe pomp zuiniger dan de oude?", COMPARISON, "comparative"),
     ("Should I take the bus or the train?", COMPARISON, "alternatives"),
     ("Moet ik de bus of de trein nemen?", COMPARISON, "alternatives"),
-    ("Why do I get error LNG-102?", TROUBLESHOOTING, "error message"),
-    ("E-041", TROUBLESHOOTING, "error message"),
     ("TypeError: load_index() takes 2 positional arguments", TROUBLESHOOTING, "error message"),
     ("storing F12", TROUBLESHOOTING, "error message"),
     ("What is a wet rotor?", CONCEPTUAL, "definition"),
-    ("What is a software bug?", CONCEPTUAL, "definition"),
     ("Wat is cardioversie?", CONCEPTUAL, "definition"),
     ("Who repairs broken lamps?", DEFAULT, "question of count or person"),
     ("Hoeveel fouten mag ik maken?", DEFAULT, "question of count or person"),
@@ -39,9 +36,7 @@ BY_RULE = [
     ("The fan keeps rattling", TROUBLESHOOTING, "symptom"),
     ("De kraan blijft druppelen", TROUBLESHOOTING, "symptom"),
     ("addVar", CODE, "identifier"),
-    ("load_index", CODE, "identifier"),
     ("What does --dry-run do?", CODE, "identifier"),
-    ("JsonParser", CODE, "identifier"),
     ("sort a list in python", CODE, "programming words"),
     ("voorbeeld van een reguliere expressie", CODE, "programming words"),
     ("How do I declare a constant?", CODE, "words of code in company"),
@@ -53,7 +48,6 @@ BY_RULE = [
     ("Explain reciprocal rank fusion", CONCEPTUAL, "concept words"),
     ("Waarom is de lucht blauw?", CONCEPTUAL, "concept words"),
     ("visiting hours cardiology", DEFAULT, NO_PATTERN),
-    ("openingstijden apotheek", DEFAULT, NO_PATTERN),
 ]
 
 
@@ -71,17 +65,13 @@ def test_every_rule_decides_a_question_here() -> None:
     ("question", "query_class"),
     [
         ("terror attacks history", DEFAULT),
-        ("classical music evenings", DEFAULT),
         ("Verschillende locaties van de polikliniek", DEFAULT),
         ("compile a list of suppliers", DEFAULT),
         ("import duties on steel", DEFAULT),
-        ("accepted methods of payment", DEFAULT),
         ("What is a class action?", CONCEPTUAL),
         ("What is the function of the liver?", CONCEPTUAL),
         ("employee(s) of the month", DEFAULT),
-        ("vast contract aanvragen", DEFAULT),
         ("exceptions to the dress code", DEFAULT),
-        ("overeenkomst van opdracht opzeggen", DEFAULT),
     ],
 )
 def test_words_that_only_look_the_part_decide_nothing(question: str, query_class: QueryClass) -> None:
@@ -98,10 +88,6 @@ def test_capitals_spaces_and_apostrophes_make_no_difference_to_words() -> None:
     assert classify("the door won’t open") == classify("The door won't open")
 
 
-def test_only_the_start_of_a_long_text_is_read() -> None:
-    assert classify("steel pipes " * 100 + " versus").rule == NO_PATTERN
-
-
 @given(st.text(max_size=3000))
 @example("")
 @example("\x00")
@@ -113,18 +99,12 @@ def test_any_text_has_a_class(text: str) -> None:
 
 HOSTILE = [
     "a" * 100_000,
-    "A" * 100_000,
-    "is " * 50_000,
     "which a, " * 20_000,
     "what is " + "a " * 50_000,
-    "f(" * 50_000,
     "`" * 100_000,
-    "aA" * 50_000,
     "a.b" * 50_000,
     "more a a a " * 20_000,
-    "x or " * 20_000,
     "waarom krijg ik " * 10_000,
-    "(" * 100_000,
 ]
 
 
