@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, transaction
 from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
+from pgvector import HalfVector
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.distribution import clean_pending_lists
@@ -47,16 +47,9 @@ def weighting() -> str:
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
-# Rows of vectors, written with COPY in PostgreSQL's binary form: numbers as text cost twenty times as much.
-
-# Eleven bytes of signature, flags and the length of an extension; at the end a row of -1 columns.
-_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_TRAILER = struct.pack("!h", -1)
-_IDS = struct.Struct("!hiqiqiqiq")
-
-
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Write the vector of each (chunk, document, collection, vector). Must run inside a transaction.
+    """Write the vector of each (chunk, document, collection, vector), as numbers and not as text, which takes twenty
+    times as long. Must run inside a transaction.
 
     Raises: IntegrityError for a chunk that has a vector of the embedder already.
     """
@@ -67,19 +60,10 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        copy.write(_HEADER)
+        # In a binary COPY the type of a field is its column's: the bytes of a vector are taken as they are.
+        copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
-            halves = vector.astype(">f2").tobytes()
-            copy.write(
-                b"".join(
-                    (
-                        _IDS.pack(5, 8, chunk_id, 8, document_id, 8, collection_id, 8, embedder.pk),
-                        struct.pack("!iHH", 4 + len(halves), len(vector), 0),
-                        halves,
-                    )
-                )
-            )
-        copy.write(_TRAILER)
+            copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
 
 
 @dataclass(frozen=True, slots=True)

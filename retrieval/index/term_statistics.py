@@ -28,7 +28,6 @@ COLLECTIONS_KEPT = 64
 WORDS_KEPT = 5_000
 TEXTS_KEPT = 10_000
 LONGEST_TEXT_KEPT = 300
-QUESTIONS_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class CollectionState:
 
 _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
-_tokens: Recent[tuple[str, str], tuple[tuple[str, str, tuple[str, ...]], ...]] = Recent(QUESTIONS_KEPT)
 _read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_states", default=None)
 
 
@@ -129,25 +127,19 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
     return found
 
 
-def tokens_of(text: str, configurations: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
     """The words of the text in order, for each configuration: (configuration, word, lexemes). A stop word has no
     lexemes.
     """
-    found = {name: known for name in configurations if (known := _tokens.get((name, text))) is not None}
-    unknown = [name for name in configurations if name not in found]
-    if unknown:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT configuration, token, lexemes FROM unnest(%s::text[]) AS configuration, "
-                "ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
-                [unknown, text, WORD_KINDS],
-            )
-            rows = [(name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall()]
-        for name in unknown:
-            found[name] = tuple(row for row in rows if row[0] == name)
-            if len(text) <= LONGEST_TEXT_KEPT:
-                _tokens.put((name, text), found[name])
-    return tuple(row for name in configurations for row in found[name])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT configuration, token, lexemes "
+            "FROM unnest(%s::text[]) WITH ORDINALITY AS known(configuration, place), "
+            "ts_debug(configuration::regconfig, %s) WITH ORDINALITY AS word WHERE alias = ANY(%s) "
+            "ORDER BY place, word.ordinality",
+            [list(configurations), text, WORD_KINDS],
+        )
+        return [(name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall()]
 
 
 def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:

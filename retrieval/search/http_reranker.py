@@ -38,14 +38,12 @@ class HttpReranker(Reranker):
 
     ``url`` is the server's base URL, or the whole address ending in ``/rerank``. With ``api`` "auto", TEI's protocol is
     used if no ``model`` is named, else Cohere's, which the others understand. Every passage is scored, in requests of
-    ``batch_size`` one after the other. Scores are the server's, usually from 0 to 1.
+    what such servers take, one after the other. Scores are the server's, usually from 0 to 1.
 
     Raises: ImproperlyConfigured if an argument cannot work.
     """
 
-    def __init__(
-        self, url: str, api_key: str = "", model: str = "", api: str = AUTO, batch_size: int | None = None
-    ) -> None:
+    def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:
         stripped = url.strip().rstrip("/")
         address = parsed_url(stripped if stripped.endswith("/rerank") else f"{stripped}/rerank")
         if not address.host or address.query or address.userinfo:
@@ -63,9 +61,7 @@ class HttpReranker(Reranker):
         if api in ("jina", "cohere") and not model:
             raise ImproperlyConfigured(f"The reranker's API {api} needs the name of a model.")
         self._api = api
-        self._batch_size = batch_size if batch_size is not None else TEI_BATCH if api == TEI else BATCH
-        if self._batch_size < 1:
-            raise ImproperlyConfigured("The reranker's batch size must be positive.")
+        self._batch_size = TEI_BATCH if api == TEI else BATCH
         self.model = model
         self._breaker = Breaker("reranker")
 

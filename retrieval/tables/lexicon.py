@@ -147,11 +147,8 @@ ENGLISH: Mapping[Word, str] = {
     Word.TOTAL_COUNT: "total number of|total amount of|how many total|how many in total",
     Word.TOTAL: "total|in total|sum of|sum|combined|altogether",
     Word.MEAN: "average|mean|avg|average number of|mean number of",
-    Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|most number of|most amount of|largest number of"
-    "|largest amount of|highest number of|highest amount of|greatest number of|greatest amount of|maximum number of"
-    "|top number of",
-    Word.LEAST: "least|fewest|lowest|smallest|minimum|min|least number of|least amount of|fewest number of"
-    "|lowest number of|lowest amount of|smallest number of|smallest amount of|minimum number of",
+    Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|top",
+    Word.LEAST: "least|fewest|lowest|smallest|minimum|min",
     Word.MORE: "more|higher|larger|greater|bigger",
     Word.LESS: "less|fewer|lower|smaller",
     Word.DISTINCT: "different|distinct|unique",
@@ -312,7 +309,10 @@ SCALES: Mapping[str, float] = {"thousand": 1e3, "duizend": 1e3, "million": 1e6, 
 
 
 def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
-    return {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
+    phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
+    extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
+    # "The largest number of".
+    return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 
 _PHRASES = {"en": _phrases(ENGLISH), "nl": _phrases(DUTCH)}

@@ -25,6 +25,7 @@ DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
 """A person waits for a query; an ingestion task can wait for a server to recover, and is retried as a whole."""
 
+BATCH_SIZE, PAUSE_SECONDS = 64, 0.5
 LARGEST_VECTOR_BYTES = 256 * 1024
 """Of a vector as JSON, with what is around it: 4,096 numbers of 25 characters take less than half."""
 
@@ -37,7 +38,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     """A `TextEmbedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.
-    ``timeout_seconds`` is for each attempt with documents, which get ``max_attempts``. All that one call may take while
+    ``timeout_seconds`` is for each attempt with documents. All that one call may take while
     somebody waits for an answer (a query always, documents within a question's deadline) is ``query_timeout_seconds``,
     with two attempts at most. Such calls go through a circuit breaker.
 
@@ -52,10 +53,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         dimension: int,
         max_tokens: int = 350,
         timeout_seconds: float = 30,
-        batch_size: int = 64,
         *,
-        max_attempts: int = DOCUMENT_ATTEMPTS,
-        backoff_seconds: float = 0.5,
         query_timeout_seconds: float = 2.5,
     ) -> None:
         url = parsed_url(base_url.rstrip("/") + "/embeddings")
@@ -67,19 +65,13 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise ImproperEmbedder(str(error)) from None
         if not model:
             raise ImproperEmbedder("The embedder needs the name of a model.")
-        times = min(timeout_seconds, query_timeout_seconds)
-        if min(dimension, max_tokens, batch_size, max_attempts) < 1 or times <= 0 or backoff_seconds < 0:
-            raise ImproperEmbedder(
-                "Dimension, tokens, timeout, batch size and attempts of the embedder must be positive."
-            )
+        if min(dimension, max_tokens) < 1 or min(timeout_seconds, query_timeout_seconds) <= 0:
+            raise ImproperEmbedder("Dimension, tokens and timeout of the embedder must be positive.")
         self.name = f"{model}/{dimension}"
         self.model = model
         self.dimension = dimension
         self.max_tokens = max_tokens
         self.timeout_seconds = timeout_seconds
-        self.batch_size = batch_size
-        self.max_attempts = max_attempts
-        self.backoff_seconds = backoff_seconds
         self.query_timeout_seconds = query_timeout_seconds
         self._breaker = Breaker("embedder")
 
@@ -97,11 +89,11 @@ class OpenAICompatibleEmbedder(TextEmbedder):
 
         Raises: EmbeddingFailed; then nothing is returned, not even the batches that came back.
         """
-        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
+        batches = [texts[start : start + BATCH_SIZE] for start in range(0, len(texts), BATCH_SIZE)]
         if deadline.current() is None:
             vectors = [
                 self._embed(
-                    batch, self.max_attempts, LONGEST_DOCUMENT_PAUSE_SECONDS, self.max_attempts * self.timeout_seconds
+                    batch, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, DOCUMENT_ATTEMPTS * self.timeout_seconds
                 )
                 for batch in batches
             ]
@@ -119,7 +111,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         seconds = deadline.seconds_left(self.query_timeout_seconds)
         try:
             with self._breaker.call(EmbeddingFailed):
-                return self._embed(texts, min(self.max_attempts, QUERY_ATTEMPTS), LONGEST_QUERY_PAUSE_SECONDS, seconds)
+                return self._embed(texts, QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS, seconds)
         except Open as error:
             raise EmbeddingFailed(str(error)) from None
 
@@ -133,7 +125,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
                 ends_at,
                 LARGEST_VECTOR_BYTES * (1 + len(inputs)),
                 attempts=attempts,
-                pause_seconds=self.backoff_seconds,
+                pause_seconds=PAUSE_SECONDS,
                 longest_pause_seconds=longest_pause_seconds,
                 attempt_seconds=self.timeout_seconds,
             )

@@ -20,6 +20,7 @@ from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
 from retrieval.index.active_embedder import forget_queries
+from retrieval.index.embedders import openai
 from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
@@ -83,14 +84,15 @@ QUERY_SECONDS = 0.4
 
 
 @pytest.fixture
-def server(settings: LazySettings) -> Iterator[EmbeddingServer]:
+def server(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
+    monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.01)
     short_times(settings)
     with embedding_server() as state:
         options = {"base_url": state.url, "api_key": "", "model": "words", "dimension": DIMENSION}
-        times = {"query_timeout_seconds": QUERY_SECONDS, "backoff_seconds": 0.01}
+        options |= {"query_timeout_seconds": QUERY_SECONDS}
         settings.EMBEDDER = {
             "BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
-            "OPTIONS": {**options, **times},
+            "OPTIONS": options,
         }
         settings.RETRIEVAL_RERANKER = "none"
         forget_queries()

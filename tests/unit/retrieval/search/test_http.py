@@ -62,8 +62,6 @@ def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankSer
     assert [len(request["texts"]) for request in server.requests] == [32, 18]
     assert HttpReranker(server.url, model="m").score_texts(QUERY, texts, PATIENT) == expected
     assert len(server.requests[2]["documents"]) == server.requests[2]["top_n"] == 50
-    assert HttpReranker(server.url, batch_size=20).score_texts(QUERY, texts, PATIENT) == expected
-    assert [len(request["texts"]) for request in server.requests[3:]] == [20, 20, 10]
 
 
 def test_texts_that_servers_do_not_take(server: RerankServer) -> None:
@@ -72,10 +70,11 @@ def test_texts_that_servers_do_not_take(server: RerankServer) -> None:
     assert server.requests[0]["texts"] == [" ", "wet ?"]
 
 
-def test_time_is_shared_by_all_requests(server: RerankServer) -> None:
+def test_time_is_shared_by_all_requests(server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_reranker, "TEI_BATCH", 1)
     server.delay_seconds = 1.2
     with pytest.raises(RerankFailed, match="it was late"):
-        HttpReranker(server.url, batch_size=1).score_texts(QUERY, TEXTS, 2.0)
+        HttpReranker(server.url).score_texts(QUERY, TEXTS, 2.0)
     assert len(server.requests) == 2
 
 
@@ -128,7 +127,6 @@ def test_an_endless_answer_is_not_read(server: RerankServer, monkeypatch: pytest
         ({"url": "http://host", "api": "magic"}, "one of auto, tei, jina, cohere, vllm, not 'magic'"),
         ({"url": "http://host", "api": "jina"}, "jina needs the name of a model"),
         ({"url": "http://host", "api": "cohere"}, "cohere needs the name of a model"),
-        ({"url": "http://host", "batch_size": 0}, "batch size"),
     ],
 )
 def test_what_cannot_work_is_refused_at_once(arguments: dict[str, Any], complaint: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.index.embedders import openai
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
 from tests.support.serving import QuietHandler, serving
 
@@ -55,6 +56,7 @@ def with_vector(vector: object) -> Callable[[dict[str, Any]], Answer]:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.01)
     state = EmbeddingServer()
 
     class Request(QuietHandler):
@@ -72,7 +74,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
 
 
 def embedder_of(base_url: str, **changes: Any) -> OpenAICompatibleEmbedder:
-    arguments = {"api_key": KEY, "model": "small", "dimension": 3, "backoff_seconds": 0.01, "timeout_seconds": 5}
+    arguments = {"api_key": KEY, "model": "small", "dimension": 3, "timeout_seconds": 5}
     return OpenAICompatibleEmbedder(base_url, **{**arguments, **changes})
 
 
@@ -93,9 +95,12 @@ def test_a_query_is_a_unit_vector(server: EmbeddingServer) -> None:
     assert body == {"model": "small", "input": ["hello"]}
 
 
-def test_documents_are_sent_in_batches_and_keep_their_order(server: EmbeddingServer) -> None:
+def test_documents_are_sent_in_batches_and_keep_their_order(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "BATCH_SIZE", 2)
     texts = ["x" * length for length in (5, 1, 9, 3, 7)]
-    vectors = embedder_of(server.base_url, batch_size=2).embed_documents(texts)
+    vectors = embedder_of(server.base_url).embed_documents(texts)
     np.testing.assert_allclose(vectors, expected(texts), atol=1e-7)
     assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
 
@@ -125,10 +130,11 @@ def test_attempts_are_bounded_and_fewer_for_a_query(server: EmbeddingServer) -> 
     assert len(server.requests) == 6
 
 
-def test_pauses_grow_and_heed_the_server(server: EmbeddingServer) -> None:
+def test_pauses_grow_and_heed_the_server(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.2)
     server.answers += [(429, {"Retry-After": "0.4"}, b""), (429, {"Retry-After": "soon"}, b"")]
     started = time.monotonic()
-    embedder_of(server.base_url, backoff_seconds=0.2).embed_documents(["hello"])
+    embedder_of(server.base_url).embed_documents(["hello"])
     # 0.4 as asked, then between half and the whole of 0.2 * 2.
     assert 0.6 <= time.monotonic() - started < 1.2
 
