@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -19,7 +17,6 @@ from retrieval.infrastructure.recent import Recent
 from retrieval.models import Embedder
 
 if TYPE_CHECKING:
-    from retrieval.protocols import TextEmbedder
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
@@ -30,46 +27,23 @@ QUERIES_KEPT = 256
 """Of the questions encoded last."""
 
 
+_queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
+forget_queries = _queries.clear
+
+
 def encode_query(text: str) -> Vectors:
     """The question's unit vector by the configured embedder, from memory if it was encoded a short while ago.
 
-    If another thread is encoding it, this waits for the result. Raises: EmbeddingFailed.
+    Raises: EmbeddingFailed.
     """
     embedder = conf.embedder()
-    key = (embedder.name, text)
-    known = _queries.get(key)
-    if known is not None:
-        QUERY_ENCODINGS.labels(source="memory").inc()
-        return known
-    running = _running.get(key)
-    return _encode(embedder, text) if running is None else running.result()
+    known = _queries.get((embedder.name, text))
+    QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
+    if known is None:
+        known = embedder.embed_query(text)
+        _queries.put((embedder.name, text), known)
+    return known
 
-
-def encode_ahead(text: str) -> None:
-    """Begin to encode the search text while its words are looked up.
-
-    Only by an embedder in this process: a server would be paid for a question that may still be reworded.
-    """
-    embedder = conf.embedder()
-    key = (embedder.name, text)
-    if key in _running or _queries.get(key) is not None or not embedder.is_local:
-        return
-    _running[key] = running = _threads.submit(_encode, embedder, text)
-    running.add_done_callback(lambda _: _running.pop(key, None))
-
-
-def _encode(embedder: TextEmbedder, text: str) -> Vectors:
-    QUERY_ENCODINGS.labels(source="embedder").inc()
-    fresh = embedder.embed_query(text)
-    _queries.put((embedder.name, text), fresh)
-    return fresh
-
-
-_queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
-# By embedder and text. Not the retrievers' threads: these wait for an encoding, and would wait for themselves.
-_running: dict[tuple[str, str], Future[Vectors]] = {}
-_threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="question")
-forget_queries = _queries.clear
 
 # Embedders that this process has searched while they were in service, by name; True since another one is.
 _served: dict[str, bool] = {}

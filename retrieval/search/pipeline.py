@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, RerankLate, SearchBusy, SearchUnavailable
-from retrieval.index.active_embedder import encode_ahead, lags
+from retrieval.index.active_embedder import lags
 from retrieval.index.term_statistics import collection_states, learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
@@ -246,7 +246,11 @@ def _search(
     watch: Stopwatch,
 ) -> SearchResult:
     tuned = profile.settings
-    _prepare(list(filter(None, (searched, join_questions(searched, joined_with)))), filters, tuned)
+    try:
+        learn([*filter(None, (searched, join_questions(searched, joined_with)))], filters.collections)
+    except DatabaseError as error:
+        # Each part that needs the words asks for them itself then, and tells when it gets no answer.
+        logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is not None:
         if tuned.fuzzy:
             reformulation = spelt(reformulation, filters)
@@ -441,18 +445,6 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
     passages = load_passages([candidate.chunk_id for candidate in kept])
     present = [candidate for candidate in kept if candidate.chunk_id in passages]
     return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
-
-
-def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:
-    """Look up the words of the search texts while they are encoded."""
-    if tuned.method is not SearchMethod.LEXICAL:
-        for text in texts:
-            encode_ahead(parse(text).text)
-    try:
-        learn(texts, filters.collections)
-    except DatabaseError as error:
-        # Each part that needs the words asks for them itself then, and tells when it gets no answer.
-        logger.warning("The words of a question could not be looked up beforehand: %s", error)
 
 
 def _cut(
