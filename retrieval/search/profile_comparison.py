@@ -72,7 +72,6 @@ class ProfileResult:
     dropped: tuple[ComparedHit, ...] = ()
     dropped_total: int = 0
     context: AssembledContext | None = None
-    stages: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def ranks(self) -> dict[int, int]:
@@ -132,7 +131,6 @@ def _search_with(
         **load_passages([candidate.chunk_id for candidate in shown]),
     }
     kept = [candidate for candidate in result.trace.candidates if candidate.rank is not None]
-    longest = max(result.trace.timings_ms.values(), default=0.0) or 1.0
     return ProfileResult(
         profile=profile,
         trace=result.trace,
@@ -140,10 +138,6 @@ def _search_with(
         dropped=_rows(shown, passages),
         dropped_total=len(dropped),
         context=context,
-        stages=tuple(
-            (stage, milliseconds, round(100 * milliseconds / longest, 1))
-            for stage, milliseconds in result.trace.timings_ms.items()
-        ),
     )
 
 

