@@ -148,18 +148,12 @@ def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, prof
     [
         ({"top_k": "0"}, "top_k", "greater than or equal to 1"),
         ({"top_k": "51"}, "top_k", "not be larger than the depth of 50"),
-        ({"rrf_k": "x"}, "rrf_k", "whole number"),
         ({"method": "magic"}, "method", "valid choice"),
         ({"weights": "vector 1"}, "weights", "valid JSON"),
-        ({"weights": '{"vector": 0, "lexical": 0}'}, "weights", "not both zero"),
         ({"class_weights": '{"code": {"vector": 1, "lexical": 1}}'}, "class_weights", "no weights for conceptual"),
-        ({"rerank_weight": "11"}, "rerank_weight", "less than or equal to 10"),
         ({"reranker": "gone"}, "reranker", "valid choice"),
-        ({"metadata_boosts": '[{"key": "a", "value": "x", "weight": 11}]'}, "metadata_boosts", "between -10 and 10"),
         ({"metadata_boosts": '[{"key": "a\\u0000", "value": "x", "weight": 1}]'}, "metadata_boosts", "NUL"),
         ({"metadata_boosts": "7"}, "metadata_boosts", "cannot be 7"),
-        ({"slug": "not a slug"}, "slug", "valid"),
-        ({"note": "x" * 501}, "note", "500"),
     ],
 )
 def test_a_bad_setting_is_told_at_its_field_and_nothing_is_saved(admin, profile, version, changed, field, told):
@@ -282,19 +276,6 @@ def try_out(admin, **query):
     return response
 
 
-def test_the_playground_opens_with_what_is_in_force_and_the_newest(admin, profile, version):
-    newest = profiles.add_version(profile, replace(RRF, rrf_k=20), note="steeper")
-    profiles.publish(version)
-    response = try_out(admin)
-    form = response.context["form"]
-    assert (form["a"].value(), form["b"].value()) == ("published", str(newest.pk))
-    assert not form.errors
-    html = response.content.decode()
-    assert "In force: default v1" in html
-    assert "default v2 · steeper" in html
-    assert "style=" not in html
-
-
 @on_several_connections
 def test_two_profiles_side_by_side(admin, profile, library):
     words = profiles.add_version(profile, replace(PLAIN, method=SearchMethod.LEXICAL))
@@ -328,15 +309,6 @@ def test_two_profiles_side_by_side(admin, profile, library):
 
 
 @on_several_connections
-def test_top_k_overrules_both(admin, library):
-    response = try_out(admin, question="pump", top_k="1", a="built-in", b="published")
-    assert [len(side.rows) for side in response.context["comparison"].sides] == [1, 1]
-    assert response.context["comparison"].is_same
-    assert "same passages in the same order" in response.content.decode()
-    assert "A and B have the same settings" in response.content.decode()
-
-
-@on_several_connections
 def test_a_rerank_is_shown_as_a_move(admin, profile, library, settings):
     settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Backwards"}}
     plain = profiles.add_version(profile, PLAIN)
@@ -351,24 +323,13 @@ def test_a_rerank_is_shown_as_a_move(admin, profile, library, settings):
     assert "reranked by" in html
 
 
-@on_several_connections
-def test_what_did_not_answer_is_told(admin, profile, library):
-    version = profiles.add_version(profile, ProfileSettings(reranker="gone"))
-    html = try_out(admin, question="pump", b=version.pk).content.decode()
-    assert "The reranker gone did not answer (failed), the fused order stands" in html
-
-
 @pytest.mark.parametrize(
     ("query", "field"),
     [
         ({"question": ""}, "question"),
-        ({"question": "x" * 501}, "question"),
-        ({"question": "a\0b"}, "question"),
         ({"question": "pump", "collection": "nowhere"}, "collection"),
         ({"question": "pump", "a": "999999"}, "a"),
-        ({"question": "pump", "b": "x"}, "b"),
         ({"question": "pump", "top_k": "0"}, "top_k"),
-        ({"question": "pump", "top_k": "x"}, "top_k"),
     ],
 )
 def test_a_bad_question_is_told_at_its_field(admin, query, field):

@@ -7,11 +7,9 @@ from collections.abc import Callable
 import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
-from django.db import DatabaseError
 
 from ragsite.operations import readiness
 from retrieval import conf
-from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
@@ -99,16 +97,3 @@ def test_a_named_embedder_is_taken_without_a_notice(library: Collection, setting
     assert conf.embedder_notice() == ""
     assert "vector" in search("visitors", everything()).trace.degraded
     assert "reembed" in readiness.embedder().detail
-
-
-@pytest.mark.usefixtures("unnamed")
-def test_a_database_that_does_not_answer_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gone:
-        def cursor(self) -> None:
-            raise DatabaseError("gone")
-
-    with monkeypatch.context() as away:
-        away.setattr(conf, "connection", Gone())
-        with pytest.raises(EmbeddingFailed, match="cannot be looked up"):
-            conf.embedder()
-    assert conf.embedder().name in ("multilingual-e5-small/int8", "all-MiniLM-L6-v2/int8")

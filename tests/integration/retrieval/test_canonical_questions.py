@@ -108,14 +108,6 @@ def test_they_are_carried_over_when_passages_are_made_anew(
     assert_statistics_are_exact(collection)
 
 
-def test_they_go_with_the_text_they_were_written_for(chunk: Chunk, collection: Collection, ingest: Ingest) -> None:
-    rewrite_questions(chunk, [RARE])
-    document = ingest(collection, "holidays.md", HOLIDAYS.replace("25", "30"))
-    assert not document.chunks.filter(questions_edited=True).exists()
-    assert found("sabbatical") == []
-    assert_statistics_are_exact(collection)
-
-
 def test_the_generator_is_not_asked_for_passages_that_are_kept(
     collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

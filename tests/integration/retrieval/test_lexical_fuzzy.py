@@ -65,15 +65,6 @@ def test_codes_numbers_quotations_first_letters_and_short_words_are_not_put_righ
         assert query.expansions == {}
 
 
-def test_a_code_is_neither_put_right_nor_stands_in(library: Collection) -> None:
-    pk = library.pk
-    assert Lexeme.objects.filter(lexeme="mx9920w").exists()
-    assert vocabulary.expand("mx9290w", "mx9290w", "english", [pk], [pk], 5) == ()
-    Lexeme.objects.create(collection=library, lexeme="pump2", document_frequency=1)
-    stood_in = vocabulary.expand("pumpz", "pumpz", "english", [pk], [pk], 5)
-    assert [expansion.lexeme for expansion in stood_in] == ["pump"]
-
-
 def test_words_that_the_documents_know_are_not_expanded(library: Collection) -> None:
     (query,) = build_queries("valve hosptial", [library.pk])
     assert query.expansions.keys() == {"hosptial"}

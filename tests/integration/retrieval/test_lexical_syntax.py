@@ -12,11 +12,9 @@ from retrieval.models import Chunk, Collection, Document, Embedder
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
-from retrieval.search.lexical_query import chunk_condition
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.plans import plan_for
-from retrieval.search.syntax import parse
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
 from tests.support.remembered import library_of
@@ -65,11 +63,6 @@ def test_constraints_hold_for_every_method(library: Collection) -> None:
         assert found(question, SearchMethod.VECTOR) == sources, question
         # It returns what shares a word with the question as well.
         assert found(question, SearchMethod.LEXICAL) <= sources, question
-
-
-def test_a_phrase_of_stop_words_demands_nothing(library: Collection) -> None:
-    assert found('"of the" pump', SearchMethod.VECTOR) == set(TEXTS)
-    assert chunk_condition(parse('"of the" pump'), [library.pk]) == ("", [])
 
 
 def test_a_phrase_lies_within_one_field(collection: Collection, ingest: Ingest) -> None:

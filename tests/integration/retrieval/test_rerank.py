@@ -81,11 +81,6 @@ class Hanging(Tested):
         return dict.fromkeys(chunk_ids, 1.0)
 
 
-class Impossible(Tested):
-    def __init__(self) -> None:
-        raise TypeError("no secret-host")
-
-
 library = library_of(TEXTS)
 
 
@@ -160,7 +155,6 @@ def test_the_threshold_is_for_the_score_after_reranking(
         ("Buggy", StageStatus.FAILED, "RuntimeError: secret-host: index out of range"),
         ("Silent", StageStatus.FAILED, "It judged none of the candidates."),
         ("Hanging", StageStatus.LATE, "No answer within 0.2 s."),
-        ("Impossible", StageStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
         ("", StageStatus.FAILED, "RERANKERS has no 'tested': it has none."),
     ],
 )

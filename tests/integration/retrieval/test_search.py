@@ -60,19 +60,6 @@ def test_every_method_finds_the_part(library: Collection) -> None:
         assert result.trace.degraded == ()
 
 
-def test_identifiers_are_found_whole_and_in_parts(library: Collection) -> None:
-    for question in ("MX-9920-W", "mx9920w", "mx 9920 w"):
-        assert sources(question, method=SearchMethod.LEXICAL)[0] == "pump.md"
-    for question in ("load_index", "loadIndex", "loadindex"):
-        assert sources(question, method=SearchMethod.LEXICAL) == ["code.md"]
-
-
-def test_vectors_find_what_words_do_not(library: Collection) -> None:
-    question = "At what time can I pick up goods?"
-    assert sources(question, method=SearchMethod.VECTOR)[0] == "hours.md"
-    assert "hours.md" not in sources(question, method=SearchMethod.LEXICAL)
-
-
 def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> None:
     result = search("wet-rotor pump weight", everything(), top_k=2)
     assert len(result.hits) == 2

@@ -81,12 +81,6 @@ def test_a_boost_is_worth_its_weight_in_spreads() -> None:
     ]
 
 
-def test_metadata_that_are_absent_earn_nothing() -> None:
-    candidates = fused({1: 3.0, 2: 1.0})
-    for metadata in ({}, {1: {}, 2: {"kind": None}}, {1: {"kind": "Manual"}, 2: {"kind": []}}):
-        assert boost(candidates, [MetadataBoost("kind", "manual", 3.0)], metadata) == candidates
-
-
 # Properties -----------------------------------------------------------------------------------------------------------
 
 Case = tuple[dict[int, float], dict[int, float]]

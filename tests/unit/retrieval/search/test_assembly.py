@@ -92,22 +92,10 @@ def test_hits_that_say_the_same_are_given_once() -> None:
     assert context.statistics["repeats_dropped"] == 1
 
 
-def test_adjacent_hits_become_one_block_with_the_better_one_as_its_best() -> None:
-    (block,) = assemble(hits(passage(1, 4), passage(1, 3)), none, budget_tokens=4000).blocks
-    assert block.best.ordinal == 4
-    assert block.score == 1.0
-
-
 def test_the_least_relevant_is_dropped_first() -> None:
     context = assemble(hits(passage(1, 0), passage(2, 0), passage(3, 0)), none, budget_tokens=100)
     assert [block.best.document_id for block in context.blocks] == [1, 2]
     assert context.statistics["over_budget_dropped"] == 1
-
-
-@pytest.mark.parametrize("budget", [0, 8001])
-def test_impossible_budgets_are_refused(budget: int) -> None:
-    with pytest.raises(ValueError, match="between 1 and 8000"):
-        assemble([], none, budget_tokens=budget)
 
 
 places = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30)), unique=True, max_size=12)
@@ -144,12 +132,6 @@ def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with() -> N
     assert {block.best.document_id for block in tight.blocks} == {1, 2}
     # What cannot be held whole is not begun.
     assert tight.statistics["neighbours_added"] == 1
-
-
-def test_worse_hits_keep_room_beside_what_the_best_ones_need() -> None:
-    found = hits(*(with_blocks(document, 7, BLOCK) for document in range(1, 7)))
-    context = assemble(found, neighbours_with(BLOCK), budget_tokens=600)
-    assert {block.best.document_id for block in context.blocks} == set(range(1, 7))
 
 
 def test_a_block_longer_than_can_be_shown_is_not_completed() -> None:

@@ -142,16 +142,6 @@ def test_the_weights_decide_between_two_searches() -> None:
     assert [each.best_query for each in added] == ["b", "a", "a"]
 
 
-def test_what_one_search_did_not_list_has_no_rank_there() -> None:
-    alone = fused_by(SearchMethod.RRF, {1: 0.9}, {1: 3.0}, 2)
-    joined = fused_by(SearchMethod.RRF, {2: 0.9}, {}, 1)
-    first, second = add_searches([("a", 0.6, alone), ("b", 0.4, joined)])
-    assert (first.chunk_id, [each.rank for each in first.searches]) == (1, [1, None])
-    assert (second.chunk_id, [each.rank for each in second.searches]) == (2, [None, 1])
-    assert second.score == pytest.approx(0.4 / 61)
-    assert second.retrievers[Retriever.VECTOR].rank == 1
-
-
 few_scores = st.dictionaries(st.integers(1, 6), st.floats(0, 10, allow_nan=False), max_size=6)
 
 

@@ -50,11 +50,6 @@ def test_jina_cohere_and_vllm(server: RerankServer, api: str, path: str, special
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_vllm_needs_no_model(server: RerankServer) -> None:
-    assert HttpReranker(server.url, api="vllm").score_texts(QUERY, TEXTS, PATIENT) == SCORES
-    assert "model" not in server.requests[0]
-
-
 def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankServer) -> None:
     texts = [f"passage {number} of a pump" if number % 3 else "nothing" for number in range(50)]
     expected = [overlap(QUERY, text) for text in texts]

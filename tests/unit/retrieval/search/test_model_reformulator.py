@@ -66,7 +66,6 @@ def test_a_long_first_question_is_shortened(server: CompletionServer) -> None:
     [
         ("one line\nand another", "2 lines"),
         ("x" * 301, "301 characters"),
-        ("  ", "without a word"),
         ("?!", "nothing that can be searched"),
         ("pump\x07price", "nothing that can be searched"),
     ],
@@ -94,9 +93,7 @@ def test_what_has_to_be_kept_must_come_back(server: CompletionServer, kept: str)
     [
         (500, b"at host 10.0.0.1 sk-very-secret", 'HTTP 500: "at host 10.0.0.1 [API key]"'),
         (401, b"your key sk-very-secret", "refused the API key"),
-        (200, b"<html>", "not a chat completion"),
         (200, b'{"choices": []}', "not a chat completion"),
-        (200, b'{"choices": [{"message": {"content": 3}}]}', "without a word"),
         (200, b"x" * 300_000, "longer than 262144 bytes"),
     ],
 )

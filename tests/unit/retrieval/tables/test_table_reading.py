@@ -52,16 +52,6 @@ def test_a_pipe_table_stands_below_its_headings() -> None:
     assert extracted.text[slice(*table.rows[1].cells[2])] == "555-0122"
 
 
-def test_tables_of_html_are_read_too() -> None:
-    table = read_table(
-        "<html><body><h1>Pool</h1><p>" + "The pool is open every day of the year. " * 5 + "</p>"
-        "<table><tr><th>Card</th><th>Price</th></tr><tr><td>Adult</td><td>€ 5,50</td></tr>"
-        "<tr><td>Child</td><td>€ 4,25</td></tr></table></body></html>",
-        "pool.html",
-    )
-    assert [row.values for row in table.rows] == [("Adult", 5.5), ("Child", 4.25)]
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -86,12 +86,6 @@ def test_a_text_cannot_write_special_tokens(embedder: MultilingualE5) -> None:
     assert not {0, 1, 2, 250001} & set(own)
 
 
-def test_tokens_are_counted_without_special_ones(embedder: MultilingualE5) -> None:
-    counts = embedder.count_tokens(TEXTS)
-    assert counts == [len(embedder._opened().pieces.encode(text)) for text in TEXTS]
-    assert embedder.count_tokens(["", "\ud800 lone"]) == [0, embedder.count_tokens(["? lone"])[0]]
-
-
 def test_word_rows_by_the_published_formula(weights: FourBitFile) -> None:
     """Each block is a scale in half precision and 16 bytes of two values, 8 more than what they stand for."""
     assert WEIGHTS is not None

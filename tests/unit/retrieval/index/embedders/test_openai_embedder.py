@@ -110,9 +110,8 @@ def test_texts_that_servers_refuse_are_made_acceptable(server: EmbeddingServer) 
     assert server.requests[0][2]["input"] == [" ", "why ?"]
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_passing_refusal_is_retried(server: EmbeddingServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
-    server.answers += [(status, {}, {"error": "busy"})] * 3
+def test_a_passing_refusal_is_retried(server: EmbeddingServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.answers += [(status, {}, {"error": "busy"}) for status in (429, 500, 503)]
     with caplog.at_level(logging.WARNING):
         vectors = embedder_of(server.base_url).embed_documents(["hello"])
     np.testing.assert_allclose(vectors, expected(["hello"]), atol=1e-7)
@@ -168,25 +167,16 @@ def test_a_silent_server_is_given_up(server: EmbeddingServer) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((200, {}, b"<html>"), "not an embeddings response"),
         ((200, {}, b"\xff\xfe\x00"), "not an embeddings response"),
-        ((200, {}, []), "not an embeddings response"),
-        ((200, {}, {"data": None}), "not an embeddings response"),
         ((200, {}, {"data": [{"embedding": [1, 0, 2]}]}), "not an embeddings response"),
         ((200, {}, {"data": []}), "2 texts were sent and 0 vectors"),
-        (lambda body: (200, {}, {"data": rows(body)[:1]}), "2 texts were sent and 1 vectors"),
         (lambda body: (200, {}, {"data": rows(body) + rows(body)[:1]}), "2 texts were sent and 3 vectors"),
         (lambda body: (200, {}, {"data": [{**row, "index": row["index"] + 1} for row in rows(body)]}), "other numbers"),
         (with_vector([1, 2]), "have 2 numbers and 3 are configured"),
-        (with_vector([]), "have 0 numbers and 3 are configured"),
         (with_vector([1, 2, float("nan")]), "zero or not finite"),
-        (with_vector([1, 2, 1e200]), "zero or not finite"),
         (with_vector([0, 0, 0]), "zero or not finite"),
         (with_vector([1, None, "x"]), "not lists of numbers"),
-        (with_vector([1, 2, 10**400]), "not lists of numbers"),
-        (with_vector("AACAPw=="), "not lists of numbers"),
         (with_vector([[1, 0, 2]]), "have no numbers"),
-        (with_vector(5), "have no numbers"),
         ((200, {"Content-Encoding": "gzip"}, b"not gzip"), "could not be read"),
     ],
 )
@@ -201,9 +191,7 @@ def test_an_answer_that_cannot_be_used_is_refused(server: EmbeddingServer, answe
     "answer",
     [
         (401, {}, {"error": f"Incorrect API key provided: {KEY}"}),
-        (403, {}, {"error": f"{KEY[:9]}****{KEY[-4:]}"}),
         (400, {}, {"error": f"bad header Bearer {KEY}"}),
-        (503, {}, {"error": f"bad header Bearer {KEY}"}),
         (200, {}, KEY.encode()),
     ],
 )
@@ -215,13 +203,6 @@ def test_the_key_is_never_told(server: EmbeddingServer, answer: Answer, caplog: 
     told = "".join(traceback.format_exception(caught.value)) + caplog.text + repr(embedder)
     assert KEY not in told
     assert KEY[-4:] not in told
-
-
-@pytest.mark.parametrize("key", [f"{KEY}\nX: y", f"{KEY} {KEY}", f"{KEY}é"])
-def test_a_key_that_no_header_carries_is_refused_without_telling_it(key: str) -> None:
-    with pytest.raises(ImproperEmbedder) as caught:
-        embedder_of("http://127.0.0.1/v1", api_key=key)
-    assert KEY not in str(caught.value)
 
 
 @pytest.mark.parametrize("base_url", ["", "example.org/v1", "ftp://example.org", "http://", "http://[::1"])
