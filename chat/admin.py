@@ -244,7 +244,6 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 @admin.register(LanguageModel)
 class LanguageModelAdmin(PageAdmin):
     form = LanguageModelForm
-    change_form_template = "admin/chat/languagemodel/change_form.html"
     list_display = ["name", "model", "base_url", "is_default", "is_enabled"]
 
     def save_model(self, request: HttpRequest, obj: LanguageModel, form: Any, change: bool) -> None:

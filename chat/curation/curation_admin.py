@@ -179,7 +179,6 @@ class ApprovedAnswerAdmin(CuratedAdmin):
     """Answers of the collections that the user may curate."""
 
     form = ApprovedAnswerForm
-    change_form_template = "admin/chat/approvedanswer/change_form.html"
     list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
     list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
     list_select_related = ["collection", "owner", "approved_by"]

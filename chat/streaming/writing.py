@@ -39,7 +39,7 @@ from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.infrastructure import deadline, jobs
-from retrieval.infrastructure.database import NOT_WAITING, NotWaiting, fetch, statements_within
+from retrieval.infrastructure.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
 from retrieval.infrastructure.tracing import span
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -70,7 +70,7 @@ _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Wea
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
     """The answer, leased, if it waits or its writer is dead; it stays PENDING until its turn."""
-    rows = Answer.objects.filter(NotWaiting(), status__in=_UNFINISHED).order_by()
+    rows = Answer.objects.filter(IS_NOT_WAITING, status__in=_UNFINISHED).order_by()
     joined = rows.select_related("conversation__owner", "collection", "document__collection")
     answer = jobs.acquire_lease(joined, answer_id, status=Answer.Status.PENDING, text="", error="")
     if answer is None:
@@ -252,7 +252,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
 
 def _begin(answer: Answer) -> None:
     """Set the answer to GENERATING, unless it was stopped meanwhile: then its heartbeat ends it."""
-    answer.held().filter(NotWaiting(), status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)
+    answer.held().filter(IS_NOT_WAITING, status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)
 
 
 # Its end ------------------------------------------------------------------------------------------------------------

@@ -44,7 +44,6 @@ class ExperimentAdmin(PageAdmin):
     list_filter = ["state", "metric"]
     list_select_related = ["control__profile", "treatment__profile"]
     search_fields = ["name", "hypothesis"]
-    change_form_template = "admin/evaluation/experiment/change_form.html"
     fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
     class Media:

@@ -57,7 +57,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection", "created_by"]
     fields = ["collection", "text"]
-    change_form_template = "admin/chat/collectioninstructions/change_form.html"
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/drafts.css"]}

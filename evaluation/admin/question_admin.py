@@ -118,7 +118,6 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     ]  # fmt: skip
     readonly_fields = ["origin_shown"]
     inlines = [ExpectedPassageInline]
-    change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/sets.css"]}

@@ -227,7 +227,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
     actions = ["cancel_runs"]
-    change_form_template = "admin/evaluation/evaluationrun/change_form.html"
 
     class Media:
         css = {"all": STYLES}

@@ -107,7 +107,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm
     fields = ["name", "slug", "collection", "description"]
-    change_form_template = "admin/evaluation/evaluationset/change_form.html"
 
     class Media:
         css = {"all": STYLES}

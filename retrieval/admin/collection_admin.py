@@ -53,7 +53,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     fields = ("name", "slug", "description", "text_search_configuration", "visibility")
     readonly_fields = ("documents", "passages", "created_at")
     inlines = [GrantInline]
-    change_form_template = "admin/retrieval/collection/change_form.html"
 
     class Media:
         css = {

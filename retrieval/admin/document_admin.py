@@ -269,7 +269,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     ordering = ["-updated_at", "-pk"]
     actions = ["delete_selected", "read_again"]
     form = DocumentForm
-    change_form_template = "admin/retrieval/document/change_form.html"
     progress_fields = [
         "state",
         "error",

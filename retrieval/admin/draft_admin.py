@@ -57,7 +57,6 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_filter = ["status", ("collection", CollectionFilter)]
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
     list_per_page = 50
-    change_form_template = "admin/retrieval/draft/change_form.html"
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}

@@ -67,7 +67,6 @@ class ChunkAdmin(GuardedAdmin):
     """Passages, usually reached from their document. Only their questions can be edited."""
 
     form = ChunkForm
-    change_form_template = "admin/retrieval/chunk/change_form.html"
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]
     list_filter = [("collection", CollectionFilter), "questions_edited"]

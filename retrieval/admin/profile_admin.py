@@ -115,8 +115,6 @@ class SearchProfileAdmin(PageAdmin):
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
-    change_list_template = "admin/retrieval/searchprofile/change_list.html"
-    change_form_template = "admin/retrieval/searchprofile/change_form.html"
     # The deletion of several at once does not check whether one of them is published.
     actions = None
 

@@ -121,7 +121,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     list_filter = [("collection", CollectionFilter), "kind", "is_paused"]
     list_select_related = ["collection"]
     search_fields = ["name"]
-    change_form_template = "admin/retrieval/source/change_form.html"
     actions = None
 
     class Media:

@@ -27,12 +27,8 @@ from retrieval.types import Retriever
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
-class NotWaiting(Func):
-    """As `NOT_WAITING`, in a query set."""
-
-    template = f"({NOT_WAITING})"
-    output_field = BooleanField()
-    conditional = True
+# As `NOT_WAITING`, in a query set.
+IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager

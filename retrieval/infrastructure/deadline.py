@@ -1,22 +1,20 @@
 """The time that is left for one question: set where its work begins, read by every part that waits. PURE.
 
 A `contextvars.ContextVar` carries it: tasks and `sync_to_async` copy it by themselves, a thread pool does not
-(:func:`submit` does).
+(:class:`Stage` does).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Event
-from typing import Generic, ParamSpec, TypeVar
+from typing import Generic, TypeVar
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -57,18 +55,14 @@ def seconds_left(at_most: float) -> float:
     return at_most if deadline is None else max(0.0, min(at_most, deadline.ends_at - time.monotonic()))
 
 
-def submit(executor: Executor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-    """``executor.submit`` that passes the context of this question, with its deadline, to the worker thread."""
-    return executor.submit(copy_context().run, partial(function, *args, **kwargs))
-
-
 class Stage(Generic[R]):
     """A part of this question's work in a thread pool. Its time begins when a thread takes it up."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
         self._began_at = 0.0
-        self._future = submit(executor, self._run, work)
+        # The context of this question, with its deadline, holds in the thread.
+        self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
         """What the work returns, or raises. Raises: TimeoutError when it was not taken up within ``seconds``, or not

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.conf import settings as django_settings
 from django.db import models
 from django.db.models import Q
@@ -102,7 +101,7 @@ class Publication(models.Model):
     )
     published_at = models.DateTimeField(_("published"), auto_now_add=True)
     published_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
+        django_settings.AUTH_USER_MODEL,
         models.SET_NULL,
         null=True,
         blank=True,

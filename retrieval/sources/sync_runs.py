@@ -108,7 +108,9 @@ def request_run(
         with transaction.atomic():
             run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
             if not is_preview:
-                plan_next(source)
+                interval = timedelta(minutes=source.interval_minutes)
+                source.next_run_at = timezone.now() + interval if source.interval_minutes else None
+                Source.objects.filter(pk=source.pk).update(next_run_at=source.next_run_at)
             if enqueue:
                 enqueue_on_commit(SourceRun, [run.pk])
     except IntegrityError:
@@ -140,13 +142,6 @@ def request_due() -> int:
             # Somebody was quicker.
             continue
     return requested
-
-
-def plan_next(source: Source) -> None:
-    """Have the schedule begin the next run one interval from now."""
-    pause = timedelta(minutes=source.interval_minutes)
-    source.next_run_at = timezone.now() + pause if source.interval_minutes else None
-    Source.objects.filter(pk=source.pk).update(next_run_at=source.next_run_at)
 
 
 def pause(source: Source) -> None:

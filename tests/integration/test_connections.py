@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from retrieval.infrastructure.database import NotWaiting, not_waiting
+from retrieval.infrastructure.database import IS_NOT_WAITING, not_waiting
 from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ def test_one_commit_does_not_wait_for_the_disk_and_the_next_does() -> None:
         # The tests' own server waits for no disk.
         cursor.execute("SET synchronous_commit = on")
     with transaction.atomic():
-        assert Collection.objects.filter(NotWaiting(), slug="manuals").update(name="Guides") == 1
+        assert Collection.objects.filter(IS_NOT_WAITING, slug="manuals").update(name="Guides") == 1
         assert setting() == "off"
     with not_waiting():
         assert setting() == "off"

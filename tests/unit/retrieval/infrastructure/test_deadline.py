@@ -48,7 +48,7 @@ def test_the_time_of_a_stage_begins_with_its_thread() -> None:
             queued.result(0.2)
 
 
-def test_a_thread_of_a_pool_inherits_it_when_it_is_submitted_for_the_question() -> None:
+def test_a_thread_of_a_pool_inherits_it_in_a_stage() -> None:
     with ThreadPoolExecutor(1) as pool, deadline.limit(5.0) as outer:
         assert pool.submit(deadline.current).result() is None
-        assert deadline.submit(pool, deadline.current).result() is outer
+        assert deadline.Stage(pool, deadline.current).result(60.0) is outer
