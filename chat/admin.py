@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -153,10 +152,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
 
     @admin.display(description=_("helpful"), boolean=True, ordering="feedback__helpful")
     def helpful(self, answer: Answer) -> bool | None:
-        try:
-            return answer.feedback.helpful
-        except Feedback.DoesNotExist:
-            return None
+        return answer.feedback.helpful if hasattr(answer, "feedback") else None
 
     @admin.display(description=_("answer"))
     def answer_text(self, answer: Answer) -> SafeString:
@@ -213,31 +209,18 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             raise forms.ValidationError(_t("The site's settings already use this name."))
         return name
 
-    def clean_base_url(self) -> str:
-        """The address, checked: it must be that of OPENAI_BASE_URL, or one that a source could have."""
-        address = str(self.cleaned_data["base_url"]).rstrip("/")
-        try:
-            parts = urlsplit(address)
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-                raise ValueError
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-        except ValueError:
-            sentence = _t("This must be an http or https address, without a name or a password in it.")
-            raise forms.ValidationError(sentence) from None
-        if not LanguageModel(base_url=address).is_of_settings:
-            try:
-                resolve(parts.hostname, port)
-            except RetrievalError as error:
-                raise forms.ValidationError(str(error)) from error
-        return address
-
     def clean(self) -> dict[str, Any]:
+        """The address must be that of OPENAI_BASE_URL, or one that a source could have."""
         given = super().clean() or self.cleaned_data
-        if "base_url" in given and given.get("model"):
-            try:
-                ChatEndpoint(given["base_url"], given.get("api_key", ""), given["model"])
-            except ImproperModel as error:
-                raise forms.ValidationError(str(error)) from error
+        address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
+        try:
+            url = ChatEndpoint(address, given.get("api_key", ""), given.get("model", "")).url
+            if url.userinfo:
+                raise ImproperModel(_t("The address must not contain a name or a password."))
+            if not LanguageModel(base_url=address).is_of_settings:
+                resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
+        except RetrievalError as error:
+            self.add_error(None, str(error))
         return given
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # What is left is told from here on: the last questions, and the last fifth.
 TOLD_FROM = 3
-TOLD_SHARE = 5
+TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)
 _LIMITS = ("questions_a_day", "tokens_a_day", "cost_a_day")
 
@@ -53,21 +53,17 @@ class Share:
     used: Decimal
 
     @property
-    def left(self) -> Decimal:
-        return max(Decimal(0), self.limit - self.used)
-
-    @property
     def percent(self) -> int:
         """The part used, in percent of the limit, rounded down; at most 100."""
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
     def is_short(self) -> bool:
-        return self.left * TOLD_SHARE <= self.limit
+        return self.percent >= TOLD_PERCENT
 
     @property
     def is_spent(self) -> bool:
-        return not self.left
+        return self.percent == 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +77,16 @@ class Budget:
     @property
     def few_questions(self) -> int | None:
         """The number of questions left, once it is small."""
-        if self.questions is None or not (self.questions.is_short or self.questions.left <= TOLD_FROM):
+        if self.questions is None:
             return None
-        return int(self.questions.left)
+        left = int(max(Decimal(0), self.questions.limit - self.questions.used))
+        return left if self.questions.is_short or left <= TOLD_FROM else None
 
     @property
     def model(self) -> Share | None:
         """Tokens or cost, whichever will be used up sooner."""
         shares = [share for share in (self.tokens, self.cost) if share is not None]
-        return max(shares, key=lambda share: (share.is_spent, share.percent), default=None)
+        return max(shares, key=lambda share: share.percent, default=None)
 
 
 def budget_of(user: Any) -> Budget | None:

@@ -1,8 +1,26 @@
 """Signals of the chat, which does not know their receivers."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from django.dispatch import Signal
 
 # Sent after an answer was saved as COMPLETED, with `answer`.
 answer_completed = Signal()
-# Sent when the scores of an `answer` are shown. Receivers return a list of `chat.debugging.scores.PanelScore`.
+# Sent when the scores of an `answer` are shown. Receivers return a list of `PanelScore`.
 scores_wanted = Signal()
+
+
+@dataclass(frozen=True, slots=True)
+class PanelScore:
+    """A judge's score of an answer. ``score`` lies in [0, 1]; None while ``pending``, and with an ``error``.
+
+    ``error`` is for engineers, never for visitors; ``reason`` is for everybody who may see the panel.
+    """
+
+    name: str
+    score: float | None = None
+    error: str = ""
+    reason: str = ""
+    pending: bool = False

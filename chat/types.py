@@ -238,7 +238,6 @@ class PromptTrace:
     called, ``instructions`` the version of the curators' instructions that it got.
     """
 
-    version: int | None = None
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
     calls: tuple[TracedCall, ...] = ()

@@ -21,9 +21,8 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.debugging.scores import PanelScore
 from chat.models import Answer
-from chat.signals import answer_completed, scores_wanted
+from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
 from evaluation import conf
 from evaluation.judges.types import (

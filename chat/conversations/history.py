@@ -58,7 +58,8 @@ def collections_behind(answer: Answer) -> list[int]:
     """
     behind = set(rights.collections_of(rights.documents_of(answer.quoted_places)))
     if answer.choices:
-        behind |= _searched_collections(answer)
+        searched = rights.readable_collections(rights.asker_of(answer))
+        behind |= searched if answer.collection_id is None else {answer.collection_id}
     if may_retell(answer):
         behind |= behind_earlier(answer)[0]
     return sorted(behind)
@@ -86,12 +87,6 @@ def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
         frozenset(pk for earlier in telling for pk in earlier.source_collections),
         frozenset(pk for earlier in telling for pk in earlier.source_documents),
     )
-
-
-def _searched_collections(answer: Answer) -> frozenset[int]:
-    if answer.collection_id is not None:
-        return frozenset({answer.collection_id})
-    return rights.readable_collections(rights.asker_of(answer))
 
 
 def _answers_before(answer: Answer) -> list[Answer]:

@@ -25,9 +25,9 @@ from chat.debugging.candidates import (
     stage_label,
     used_weights,
 )
-from chat.debugging.scores import scores_of
 from chat.models import Answer
 from chat.pages.page_views import explainable_answer, for_visitors
+from chat.signals import PanelScore, scores_wanted
 from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
@@ -35,27 +35,8 @@ from retrieval.models import Chunk, Document
 from retrieval.rights import filters_for
 from retrieval.search.lexical_ranker import count_matches, matched_spans
 from retrieval.search.passage_rows import load_passages
-from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
-
-# What may be searched, and shown, when somebody looks into another person's answer.
-
-
-def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
-    """The filters of the answer's search, limited to what ``viewer`` may read; no collection if nothing is left.
-
-    Raises: InvalidQuery if the asker may no longer read the conversation's collection.
-    """
-    asked = filters_of(answer)
-    seen = filters_for(viewer)
-    readable = set(seen.collections)
-    return replace(
-        asked,
-        collections=tuple(pk for pk in asked.collections if pk in readable),
-        readers=(*asked.readers, *seen.readers),
-    )
-
 
 # When each stage of an answer began and how long it took. Durations are measured; the beginnings follow from the order
 # of the work: the stages of a search come one after the other, and `legs` is the time of both retrievers.
@@ -184,12 +165,16 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """How many passages match the words now; None, with the reason, if they cannot be counted."""
+    """How many passages match the words now, of those that both the asker and the viewer may read; None, with the
+    reason, if they cannot be counted.
+    """
     try:
-        filters = filters_of_both(answer, viewer)
-        if not filters.collections:
+        asked, seen = filters_of(answer), filters_for(viewer)
+        both = tuple(pk for pk in asked.collections if pk in seen.collections)
+        if not both:
             return None, _("the documents of this answer may not be searched any more")
-        return count_matches(trace.query, filters), ""
+        readers = (*asked.readers, *seen.readers)
+        return count_matches(trace.query, replace(asked, collections=both, readers=readers)), ""
     except InvalidQuery as error:
         return None, str(error)
     except RetrieverFailed as error:
@@ -242,7 +227,8 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = explainable_answer(request, answer_id)
     context = {
         "panel": panel_of(answer, request.user),
-        "earlier_answer": _repeated_answer(request, answer),
+        # Somebody else may have asked for it.
+        "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
         **_scores_context(request, answer),
     }
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
@@ -257,15 +243,13 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
 
 
-def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
-    """The answer that this one repeats, if the caller may read it: somebody else may have asked for it."""
-    if answer.repeats_id is None:
-        return None
-    return readable_answers(request).filter(pk=answer.repeats_id).first()
-
-
 def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
-    scores = scores_of(answer)
+    """The scores from all receivers. One that fails is logged and gets a row that says so."""
+    scores: list[PanelScore] = []
+    for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
+        if isinstance(found, Exception):
+            found = [PanelScore(_("scores"), error=f"{type(found).__name__}: {found}")]
+        scores += found
     return {
         "answer": answer,
         "scores": scores,

@@ -254,25 +254,17 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
     It begins with the answer's own text, so that the offsets of its markers stay valid.
     """
-    return "\n\n".join([answer["text"], *_near_places(answer), *_choices(answer), *_approval(answer)])
-
-
-def _near_places(answer: Mapping[str, Any]) -> Iterator[str]:
+    parts = [answer["text"]]
     for near in near_cards(answer["near"]):
         quote = "\n".join(f"> {line}".rstrip() for line in near.quote.splitlines())
-        yield f"{' · '.join(filter(None, [near.title, near.where]))}\n\n{quote}"
-
-
-def _approval(answer: Mapping[str, Any]) -> Iterator[str]:
+        parts.append(f"{' · '.join(filter(None, [near.title, near.where]))}\n\n{quote}")
+    if choices := answer["choices"]:
+        parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):
-        yield approved_line(approved["by"], date.fromisoformat(approved["on"]))
+        parts.append(approved_line(approved["by"], date.fromisoformat(approved["on"])))
+    return "\n\n".join(parts)
 
 
 def approved_line(by: str, on: date) -> str:
     """The sentence that says who approved an answer."""
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}
-
-
-def _choices(answer: Mapping[str, Any]) -> Iterator[str]:
-    if choices := answer["choices"]:
-        yield "\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)])

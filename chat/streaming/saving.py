@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.dispatch import receiver
 from django.utils import timezone
@@ -148,9 +148,7 @@ def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
         assembly=draft.context.statistics,
-        prompt=PromptTrace(
-            draft.prompt_version, draft.left_out, instructed, tuple(draft.calls), draft.instructions_version
-        ),
+        prompt=PromptTrace(draft.left_out, instructed, tuple(draft.calls), draft.instructions_version),
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,
     )
@@ -175,15 +173,12 @@ def close_interrupted(**_options: Any) -> int:
     closed = unfinished.filter(is_interrupted | is_never_begun).update(
         status=Answer.Status.FAILED, lease=None, error=str(INTERRUPTED), completed_at=now
     )
-    _save_stopped(Answer.objects.filter(is_interrupted, status=Answer.Status.STOPPED), now)
-    StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
-    return closed
-
-
-def _save_stopped(interrupted: QuerySet[Answer], now: datetime) -> None:
-    """Save the text of stopped answers whose process died before it could save it."""
-    for answer in interrupted:
+    stopped = Answer.objects.filter(is_interrupted, status=Answer.Status.STOPPED)
+    for answer in stopped:
+        # Its process died before it could save the text.
         text = text_of(answer.events.filter(attempt=answer.attempts))
-        interrupted.filter(pk=answer.pk, lease=answer.lease).update(
+        stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=now
         )
+    StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
+    return closed

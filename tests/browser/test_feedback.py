@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Complaints, Site
+from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import ask
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -27,52 +29,44 @@ def saved(site: Site, page: Page) -> tuple[bool, str, str] | None:
         )
 
 
-def test_judging_with_the_keyboard_alone(site: Site, page: Page) -> None:
+def test_judging_with_the_keyboard_and_a_comment_that_can_be_put_right(
+    site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    complaints.expected.append("422")
+    page = visitor(**PHONE)
     page.goto(site.url)
     turn = ask(page, QUESTION)
-    verdict(turn, "Not helpful").focus()
-    page.keyboard.press("Enter")
+    summary = turn.locator(".critique summary")
+    verdict(turn, "Not helpful").press("Enter")
     expect(turn.get_by_role("radio").first).to_be_focused()
+    expect(turn.get_by_role("button", name="Send")).to_be_in_viewport()
     page.keyboard.press("ArrowDown")
     expect(turn.get_by_label("Something is missing")).to_be_checked()
     page.keyboard.press("Escape")
     expect(turn.get_by_role("radio").first).to_be_hidden()
-    expect(turn.locator(".critique summary")).to_be_focused()
+    expect(summary).to_be_focused()
     page.keyboard.press("Enter")
     turn.get_by_role("button", name="Skip").press("Enter")
-    expect(turn.locator(".critique summary")).to_be_focused()
+    expect(summary).to_be_focused()
     assert saved(site, page) == (False, "", "")
+
     page.keyboard.press("Enter")
-    turn.get_by_label("It is wrong").press("Space")
-    turn.get_by_role("button", name="Send").press("Enter")
-    expect(turn.locator(".critique-said")).to_have_text("It is wrong")
-    expect(turn.locator(".critique summary")).to_be_focused()
-    verdict(turn, "Helpful").press("Enter")
-    expect(verdict(turn, "Helpful")).to_have_attribute("aria-pressed", "true")
-    expect(verdict(turn, "Helpful")).to_be_focused()
-
-
-def test_a_comment_that_is_refused_can_be_put_right(site: Site, anywhere: Page, complaints: Complaints) -> None:
-    page = anywhere
-    complaints.expected.append("422")
-    page.goto(site.url)
-    turn = ask(page, QUESTION)
-    verdict(turn, "Not helpful").click()
-    expect(turn.get_by_role("button", name="Send")).to_be_in_viewport()
-    turn.get_by_text(OUTDATED).click()
+    turn.get_by_label(OUTDATED).press("Space")
     comment = turn.get_by_label("Anything else?")
     # Where a browser does not hold its reader to the length.
     comment.evaluate("field => field.removeAttribute('maxlength')")
     comment.fill("word " * 401)
-    turn.get_by_role("button", name="Send").click()
+    turn.get_by_role("button", name="Send").press("Enter")
     expect(turn.get_by_role("alert")).to_have_text("Please keep the comment within 2000 characters.")
     expect(turn.get_by_role("alert")).to_be_in_viewport()
     expect(turn.get_by_label(OUTDATED)).to_be_checked()
     expect(comment).to_have_value("word " * 401)
     expect(comment).to_be_focused()
-    expect(turn.locator(".critique summary")).to_have_text("What is wrong with this answer?")
-
     comment.fill("It is 2026.")
-    turn.get_by_role("button", name="Send").click()
+    turn.get_by_role("button", name="Send").press("Enter")
     expect(turn.locator(".critique-said")).to_have_text(OUTDATED)
+    expect(summary).to_be_focused()
     assert saved(site, page) == (False, "outdated", "It is 2026.")
+    verdict(turn, "Helpful").press("Enter")
+    expect(verdict(turn, "Helpful")).to_have_attribute("aria-pressed", "true")
+    expect(verdict(turn, "Helpful")).to_be_focused()

@@ -2,66 +2,40 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import FrameLocator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
+from tests.support.serving import QuietHandler, serving
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
 @pytest.fixture(scope="module")
-def other_site(other_port: int) -> Iterator[Callable[[str], str]]:
-    """``other_site(script)``: the address of another site's page, which holds one script tag and a strict policy."""
-    pages: dict[str, bytes] = {}
+def other_site(site: Site, other_port: int) -> Iterator[str]:
+    """The address of another site, each page of which holds one script tag and has a strict policy."""
+    script = f'<script src="{site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
+    html = f"<!doctype html><html lang=en><title>Pumps</title><main><h1>Pumps</h1></main>{script}</html>"
+    policy = f"default-src 'none'; script-src {site.url}; frame-src {site.url}"
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
-            page = pages.get(self.path)
-            self.send_response(200 if page else 204)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            origins = "http://127.0.0.1:* http://localhost:*"
-            self.send_header(
-                "Content-Security-Policy", f"default-src 'none'; script-src {origins}; frame-src {origins}"
-            )
-            self.end_headers()
-            self.wfile.write(page or b"")
+            self.send(html.encode(), Content_Type="text/html", Content_Security_Policy=policy)
 
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", other_port), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-
-    def serve(script: str) -> str:
-        head = "<!doctype html><html lang=en><title>Pumps</title><meta name=viewport content=width=device-width>"
-        pages["/"] = f"{head}<main><h1>Pumps</h1></main>{script}</html>".encode()
+    with serving(Handler, other_port):
         # Another host is another site than that of the frame.
-        return f"http://localhost:{server.server_port}"
-
-    yield serve
-    server.shutdown()
-    server.server_close()
+        yield f"http://localhost:{other_port}"
 
 
-def open_widget(page: Page, address: str) -> FrameLocator:
-    page.goto(address)
-    page.get_by_role("button", name="Ask us").click()
-    return page.frame_locator("iframe")
-
-
-def test_a_reader_of_another_site_asks_there(site: Site, other_site: Callable[[str], str], page: Page) -> None:
+def test_a_reader_of_another_site_asks_there(site: Site, other_site: str, page: Page) -> None:
     # Signed in on the site itself: the widget asks without an account all the same.
     site.sign_in(page)
-    script = f'<script src="{site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
-    address = other_site(script)
-    page.goto(address)
+    page.goto(other_site)
     expect(page.locator("iframe")).to_be_hidden()
-    frame = open_widget(page, address)
+    page.get_by_role("button", name="Ask us").click()
+    frame = page.frame_locator("iframe")
     expect(frame.get_by_role("heading", name="Ask us")).to_be_visible()
     frame.get_by_label("Your question").fill(QUESTION)
     frame.get_by_label("Your question").press("Enter")

@@ -65,7 +65,7 @@ def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
     ask(reader)
     with pytest.raises(asking.InvalidQuestion):
         ask(reader, "")
-    assert questions_of(reader).left == 1
+    assert budgets.budget_of(reader).few_questions == 1
     ask(reader)
     with pytest.raises(BudgetSpent) as refused:
         ask(reader)

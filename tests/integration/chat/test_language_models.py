@@ -199,11 +199,11 @@ FIELDS = {"name": "large", "model": "m", "context_tokens": 8000, "price_prompt":
 
 def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: ModelServer) -> None:
     for address, said in (
-        ("ftp://models.example/v1", "http or https"),
-        ("https://me:secret@models.example/v1", "http or https"),
+        ("ftp://models.example/v1", "must look like"),
+        ("https://me:secret@models.example/v1", "a name or a password"),
         ("http://169.254.169.254/v1", "SOURCE_PRIVATE_HOSTS"),
         ("http://127.0.0.1:9/v1", "SOURCE_PRIVATE_HOSTS"),
-        ("nonsense", "http or https"),
+        ("nonsense", "must look like"),
     ):
         page = admin_client.post("/admin/chat/languagemodel/add/", {**FIELDS, "base_url": address, "is_enabled": "on"})
         assert said in page.content.decode(), address

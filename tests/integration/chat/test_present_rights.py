@@ -171,19 +171,17 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(
     assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 200
 
 
-def test_lost_words_are_not_found_by_searching_for_them(answer: Answer, owner: User, mine: Client) -> None:
+def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(
+    answer: Answer, conversation: Conversation, owner: User, mine: Client
+) -> None:
     own = Conversation.objects.of(owner, "")
+    second = Answer.objects.create(conversation=conversation, question="And how long?")
     assert mentioning(own, owner, "3450").count() == 1
+    assert SECRET in turns_before(second)[0].answer
     Collection.objects.update(visibility="staff")
     assert mentioning(own, owner, "3450").count() == 0
     assert mentioning(own, owner, "heavy").count() == 1
     assert mine.get("/api/v1/conversations/?q=3450").json()["count"] == 0
-
-
-def test_a_follow_up_is_not_told_what_the_asker_lost(answer: Answer, conversation: Conversation) -> None:
-    second = Answer.objects.create(conversation=conversation, question="And how long?")
-    assert SECRET in turns_before(second)[0].answer
-    Collection.objects.update(visibility="staff")
     [turn] = turns_before(second)
     assert (turn.question, turn.answer) == ("How heavy?", "")
 
@@ -199,13 +197,6 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
     assert second.source_collections == sorted([answer.source_collections[0], other.pk])
     Collection.objects.exclude(pk=other.pk).update(visibility="staff")
     assert mine.get(f"/api/v1/answers/{second.pk}/").json()["withheld"]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_answer_that_is_written_remembers_its_collections(library: Collection) -> None:
-    asked = finished()
-    assert asked.sources
-    assert asked.source_collections == [library.pk]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -272,8 +263,12 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(library: Collection, ga
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(library: Collection, owner: User) -> None:
+def test_an_answer_remembers_its_collections_and_the_api_refuses_one_that_was_lost_meanwhile(
+    library: Collection, owner: User
+) -> None:
     asked = finished(user=owner, visitor="")
+    assert asked.sources
+    assert asked.source_collections == [library.pk]
     Collection.objects.update(visibility="staff")
     with pytest.raises(PermissionDenied, match="no longer read"):
         finish_answer(asked, owner)
@@ -297,16 +292,21 @@ def strangers() -> dict[str, Client]:
     }
 
 
-def test_nobody_but_the_asker_rates_an_answer(answer: Answer, mine: Client) -> None:
-    address = f"/api/v1/answers/{answer.pk}/feedback/"
-    said = json.dumps({"helpful": True, "comment": "mine"})
-    assert mine.post(address, said, content_type="application/json").status_code == 201
+def test_nobody_but_the_asker_rates_an_answer(answer: Answer, document: Document, mine: Client) -> None:
+    def rate(client: Client, rated: Answer, *, helpful: bool) -> int:
+        said = json.dumps({"helpful": helpful, "comment": "mine"})
+        return client.post(f"/api/v1/answers/{rated.pk}/feedback/", said, content_type="application/json").status_code
+
+    assert rate(mine, answer, helpful=True) == 201
     boss = browser_of("boss", is_staff=True, is_superuser=True)
     for name, client in {**strangers(), "superuser": boss}.items():
-        refused = client.post(address, json.dumps({"helpful": False}), content_type="application/json")
-        assert refused.status_code == 404, name
+        assert rate(client, answer, helpful=False) == 404, name
         assert client.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404, name
-    assert [(one.helpful, one.comment) for one in Feedback.objects.all()] == [(True, "mine")]
+    # That of a program without an account is rated by no account.
+    nobodys = answered(Conversation.objects.create(), document)
+    assert rate(Client(), nobodys, helpful=True) == 201
+    assert rate(boss, nobodys, helpful=False) == 404
+    assert [(one.helpful, one.comment) for one in Feedback.objects.all()] == [(True, "mine")] * 2
 
 
 @pytest.mark.django_db(transaction=True)
@@ -323,16 +323,6 @@ def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation: 
             User.objects.exclude(username="owner").delete()
         assert stop(mine, kind) == (done, "stopped")
         assert stop(browser_of(f"mender{done}", "change_answer", is_staff=True), kind) == (done, "stopped")
-
-
-def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_one(document: Document) -> None:
-    nobodys = answered(Conversation.objects.create(), document)
-    address = f"/api/v1/answers/{nobodys.pk}/feedback/"
-    said = json.dumps({"helpful": True})
-    assert Client().post(address, said, content_type="application/json").status_code == 201
-    refused = browser_of("other").post(address, json.dumps({"helpful": False}), content_type="application/json")
-    assert refused.status_code == 404
-    assert Feedback.objects.get().helpful
 
 
 def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document: Document) -> None:
