@@ -11,27 +11,31 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import (
     Browser,
+    BrowserContext,
     BrowserType,
+    ConsoleMessage,
     Page,
     Playwright,
+    WebError,
     expect,
     sync_playwright,
 )
 
 from bench import with_constants
-from tests.browser.visitors import TIMEOUT_MILLISECONDS, Complaints, Visitors
 from tests.support.databases import create_database, database, url_of
 from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import WebServer, free_port
 
+# However slow the machine is: nobody waits so long for what is there.
+TIMEOUT_MILLISECONDS = 40_000
 # The headless shell is the same engine without the window around it, which costs as much as a page.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
 FLAGS = (
@@ -105,28 +109,46 @@ def browser_context_args() -> dict[str, Any]:
 # Visitors ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class Complaints:
+    """What browsers reported: errors in the console (breaches of the security policy are there too) and of scripts.
+
+    A test that provokes one names a part of it in ``expected``.
+    """
+
+    found: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.found.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def failed(self, error: WebError) -> None:
+        self.found.append(f"script: {error.error}")
+
+
 @pytest.fixture
 def complaints() -> Complaints:
     return Complaints()
 
 
-@pytest.fixture(scope="package")
-def _visitors(browser: Browser) -> Visitors:
-    return Visitors(browser)
-
-
 @pytest.fixture
-def visitor(_visitors: Visitors, complaints: Complaints) -> Iterator[Callable[..., Page]]:
+def visitor(browser: Browser, complaints: Complaints) -> Iterator[Callable[..., Page]]:
     """``visitor(**PHONE)``: a page of a browser nobody has used yet. No page may leave an error in its console."""
+    contexts: list[BrowserContext] = []
 
-    def _visitor(**options: Any) -> Page:
-        return _visitors.come({**WIDE, "reduced_motion": "reduce", **options}, complaints)
+    def come(**options: Any) -> Page:
+        context = browser.new_context(**{**WIDE, "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
+        context.on("console", complaints.heard)
+        context.on("weberror", complaints.failed)
+        return context.new_page()
 
-    try:
-        yield _visitor
-    finally:
-        _visitors.go()
-    assert complaints.unexpected == []
+    yield come
+    for context in contexts:
+        context.close()
+    assert [one for one in complaints.found if not any(part in one for part in complaints.expected)] == []
 
 
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])

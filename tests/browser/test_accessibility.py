@@ -43,8 +43,8 @@ def test_axe_finds_nothing_serious_in_rarer_states(model_site: Site, page: Page,
     expect(turn.locator(".notice")).to_be_visible()
     found = in_all_looks(page)
 
-    model.pieces = ["word0 [1] ", *(f"word{number} " for number in range(1, 4_000))]
-    model.delay_seconds = 0.2
+    model.pieces = ["It is word0 [1]. ", *(f"word{number} " for number in range(1, 4_000))]
+    model.delay_seconds = 0.1
     turn = begin_asking(page, ANSWERED)
     expect(turn.locator(".answer")).to_contain_text("word2")
     found += in_all_looks(page)

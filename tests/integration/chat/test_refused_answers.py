@@ -136,9 +136,9 @@ def test_the_command_prints_the_near_places_and_the_choices(
     call_command("ask", QUESTION)
     printed = capsys.readouterr().out
     assert printed.startswith(SENTENCE)
-    assert "Near: Passwords, characters " in printed
-    assert "    - no dates" in printed
-    assert f"Did you mean: {MEANT[0]}" in printed
+    assert "Passwords · Library" in printed
+    assert "> - no dates" in printed
+    assert f"Did you mean:\n- {MEANT[0]}" in printed
     call_command("ask", QUESTION, json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["refused"] is True
