@@ -91,7 +91,7 @@ def test_hostile_documents_are_shown_as_text(
     assert_nothing_happened(page, requested)
 
 
-def test_hostile_models_are_shown_as_text(
+def test_hostile_models_and_questions_are_shown_as_text(
     hostile_site: Site, page: Page, requested: list[str], model: ModelServer
 ) -> None:
     cut = len(ATTACKS) // 2
@@ -102,21 +102,13 @@ def test_hostile_models_are_shown_as_text(
     ]  # fmt: skip
     model.delay_seconds = 0.05
     page.goto(hostile_site.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
-    assert_nothing_happened(page, requested)
-    page.reload()
-    assert_nothing_happened(page, requested)
-
-
-def test_hostile_questions_are_shown_as_text(
-    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
-) -> None:
-    question = "<img src=x onerror=hacked=1><script>hacked=2</script> How heavy is a quokka?"
-    page.goto(hostile_site.url)
+    question = f"<img src=x onerror=hacked=1><script>hacked=2</script> {QUESTION}"
     turn = ask(page, question)
     expect(turn.locator(".question")).to_have_text(question)
     expect(page.locator(".conversations a").first).to_have_text(question)
+    expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
+    assert_nothing_happened(page, requested)
+    page.reload()
     assert_nothing_happened(page, requested)
     asked = confirm(page, accept=False)
     page.locator(".conversations li").hover()

@@ -92,14 +92,6 @@ async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library: C
     assert {outcome: counted(outcome) - before[outcome] for outcome in before} == {"hit": 1, "miss": 1, "off": 1}
 
 
-async def test_a_refusal_serves_again(library: Collection) -> None:
-    question = "Who won the football world cup in 1998?"
-    first, _ = await ask(question)
-    again, _ = await ask(question)
-    assert first.refused
-    assert (again.repeats, again.refused, again.text) == (first, True, first.text)
-
-
 async def test_a_published_profile_counts(library: Collection) -> None:
     await ask()
 

@@ -302,7 +302,9 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     assert "ask again" in event.payload["message"]
 
 
-async def test_an_unexpected_error_is_an_honest_sentence(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_without_documents(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def explode(_name: str) -> None:
         raise ZeroDivisionError("internal detail")
 
@@ -312,11 +314,8 @@ async def test_an_unexpected_error_is_an_honest_sentence(answer: Answer, monkeyp
     assert event.payload["message"].startswith("Something went wrong")
     assert "internal detail" not in event.payload["message"]
     assert (await reread(answer)).status == Answer.Status.FAILED
-
-
-async def test_without_documents_the_answer_says_so() -> None:
-    answer = await sync_to_async(begin)()
-    (event,) = await collect(answer)
+    await Collection.objects.all().adelete()
+    (event,) = await collect(await sync_to_async(begin)())
     assert "no documents" in event.payload["message"]
 
 
@@ -415,13 +414,14 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     assert SlowGenerator.calls == 0
 
 
-async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenerator) -> None:
-    snapshots = {}
-    for _ in range(5):
+async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library: Collection) -> None:
+    async def begun_with(text: str) -> writing.Run:
         run = await sync_to_async(lambda: writing.acquire(begin().pk))()
         assert run is not None
-        run.tell("token", {"text": "word "})
-        snapshots[run] = 1
+        run.tell("token", {"text": text})
+        return run
+
+    snapshots = {await begun_with("word "): 1 for _ in range(5)}
 
     def counted() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -432,15 +432,6 @@ async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenera
     assert await sync_to_async(counted)() <= 5
     assert await StreamedEvent.objects.acount() == 5
     assert [run.stored for run in snapshots] == [1] * 5
-
-
-async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Collection) -> None:
-    snapshots = {}
-    for text in ("fine", "nul \x00"):
-        run = await sync_to_async(lambda: writing.acquire(begin().pk))()
-        assert run is not None
-        run.tell("token", {"text": text})
-        snapshots[run] = 1
-    followed = await sync_to_async(writing._store)(snapshots)
-    assert set(followed) == set(snapshots)
-    assert [run.stored for run in snapshots] == [1, 0]
+    mixed = {await begun_with("fine"): 1, await begun_with("nul \x00"): 1}
+    assert set(await sync_to_async(writing._store)(mixed)) == set(mixed)
+    assert [run.stored for run in mixed] == [1, 0]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
-def test_questions_from_one_place_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_from_one_place_are_limited_and_a_form_needs_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.clear()
     monkeypatch.setattr(QuestionThrottle, "THROTTLE_RATES", {"ask": "2/min"})
     browser = Client()
@@ -29,6 +29,7 @@ def test_questions_from_one_place_are_limited(monkeypatch: pytest.MonkeyPatch) -
     assert "Too many questions" in refused.content.decode()
     assert Answer.objects.count() == 2
     cache.clear()
+    assert Client(enforce_csrf_checks=True).post("/ask/", {"question": "How heavy?"}).status_code == 403
 
 
 def test_a_visitor_sees_only_their_own_conversations() -> None:
@@ -99,7 +100,3 @@ def test_the_id_of_an_event_that_was_never_told_counts_as_none(last: str) -> Non
     assert b"event: reset" in whole
     assert b"3450 grams." in whole
     assert async_to_sync(told)(**{"Last-Event-ID": last}) == whole
-
-
-def test_a_form_without_its_token_is_refused() -> None:
-    assert Client(enforce_csrf_checks=True).post("/ask/", {"question": "How heavy?"}).status_code == 403

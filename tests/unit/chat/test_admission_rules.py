@@ -57,13 +57,6 @@ def test_places_move_up_as_others_leave(queue: Admission) -> None:
     assert queue.counts() == (1, 2)
 
 
-def test_what_comes_at_once_cannot_pass_together(queue: Admission) -> None:
-    for _ in range(5):
-        take(queue)
-    with pytest.raises(SiteBusy):
-        take(queue)
-
-
 @pytest.mark.parametrize(("processes", "places"), [(1, 5), (2, 2), (3, 2), (8, 1)])
 def test_a_process_has_its_part_of_the_places_and_at_least_one(queue: Admission, processes: int, places: int) -> None:
     queue.processes = processes
@@ -80,16 +73,11 @@ def test_a_place_that_nobody_takes_is_free_again(queue: Admission, clock: Clock)
     with pytest.raises(SiteBusy):
         take(queue)
     clock.now += RESERVED_SECONDS
-    take(queue)
-
-
-def test_who_was_taken_gets_in_though_the_reservation_is_over(queue: Admission, clock: Clock) -> None:
-    late = take(queue)
-    clock.now += RESERVED_SECONDS
     for _ in range(5):
         join(queue)
-    queue.join(late, lambda: None)
-    assert queue.place(late) == 4
+    # Who was taken gets in though the reservation is over.
+    queue.join(answers[1], lambda: None)
+    assert queue.place(answers[1]) == 4
 
 
 def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_it(
