@@ -1,16 +1,15 @@
 """A real Chromium, and real web servers on databases that hold the demo documents.
 
-The demo documents are read once; every server has a copy of that database of its own. A browser context is a visitor:
-what one test asks, no other test sees. Tests that add documents or change users ask for a server of their own.
+The demo documents are read once; both servers have a copy of that database. A browser context is a visitor: what one
+test asks, no other test sees.
 """
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -99,11 +98,6 @@ def browser(launch_browser: Callable[..., Browser]) -> Iterator[Browser]:
     browser = launch_browser()
     yield browser
     browser.close()
-
-
-@pytest.fixture
-def browser_context_args() -> dict[str, Any]:
-    return {}
 
 
 # Visitors ------------------------------------------------------------------------------------------------------------
@@ -236,40 +230,22 @@ def demo_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[str
         yield name
 
 
-_NUMBERS = itertools.count(1)
-
-
-@contextmanager
-def _sites(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
-    """What starts sites; they are stopped at the end."""
+@pytest.fixture(scope="session")
+def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    """What starts sites with these variables, on copies of the demo database; they are stopped at the end."""
     started: list[WebServer] = []
 
     def start(**environment: str) -> Site:
-        name = f"browser_{next(_NUMBERS)}"
+        name = f"browser_{len(started) + 1}"
         create_database(name, demo_database)
         log = tmp_path_factory.mktemp(name) / "web.log"
         server = WebServer(log, **{"DATABASE_URL": url_of(name), "DJANGO_ALLOW_ASYNC_UNSAFE": "", **environment})
         started.append(server)
         return Site(server.url, name, server)
 
-    try:
-        yield start
-    finally:
-        for server in started:
-            server.stop()
-
-
-@pytest.fixture(scope="module")
-def start_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
-    """``start_site(NAME="value")``: a web server with these variables, on a copy of the demo database."""
-    with _sites(demo_database, tmp_path_factory) as start:
-        yield start
-
-
-@pytest.fixture(scope="session")
-def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
-    with _sites(demo_database, tmp_path_factory) as start:
-        yield start
+    yield start
+    for server in started:
+        server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, Site
-from tests.browser.pages import ask, begin_asking, in_all_looks, is_too_wide, share, too_wide, violations
+from tests.browser.conftest import Site
+from tests.browser.pages import ask, begin_asking, in_all_looks, share, too_wide, violations
 from tests.support.model_server import ModelServer
 
 ANSWERED = "What is the difference between addVar and setVar?"
@@ -148,12 +147,3 @@ def test_nothing_that_has_the_focus_lies_under_the_question(site: Site, anywhere
         }"""
     )
     assert covered == []
-
-
-def test_a_phone_on_its_side_has_room_to_read(site: Site, visitor: Callable[..., Page]) -> None:
-    page = visitor(**{**PHONE, "viewport": {"width": 844, "height": 390}})
-    page.goto(site.url)
-    ask(page, ANSWERED)
-    page.evaluate("scrollTo(0, 0)")
-    expect(page.locator("#ask")).not_to_be_in_viewport()
-    assert not is_too_wide(page)

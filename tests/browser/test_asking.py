@@ -146,7 +146,7 @@ def test_back_and_forward(site: Site, page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_the_drawer_of_a_phone(site: Site, visitor: Callable[..., Page]) -> None:
+def test_the_drawer_of_a_phone_and_chosen_colours_last(site: Site, visitor: Callable[..., Page]) -> None:
     page = visitor(**PHONE, reduced_motion="no-preference")
     page.goto(site.url)
     expect(page.locator("#sidebar")).to_be_hidden()
@@ -156,13 +156,10 @@ def test_the_drawer_of_a_phone(site: Site, visitor: Callable[..., Page]) -> None
     page.keyboard.press("Escape")
     expect(page.locator("#sidebar")).to_be_hidden()
     expect(page.locator("#open-sidebar")).to_be_focused()
-
-
-def test_chosen_colours_last(site: Site, page: Page) -> None:
-    page.goto(site.url)
+    page.tap("#open-sidebar")
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
-    page.click("[data-theme-toggle]")
+    page.tap("[data-theme-toggle]")
     dark = page.evaluate(background)
     assert dark != light
     page.reload()

@@ -92,10 +92,6 @@ def numbered(count: int) -> list[str]:
     return [f"word{number} " for number in range(count)] + ["[1]."]
 
 
-def text_so_far(turn: Locator) -> str:
-    return words("".join(turn.locator(".answer .prose").all_text_contents()))
-
-
 def stop(turn: Locator, model: ModelServer) -> None:
     """End the writing, and leave the focus where it is."""
     turn.locator("[data-stop]").evaluate("form => form.requestSubmit()")

@@ -98,13 +98,16 @@ def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) ->
     assert link_to(conversation) != link
 
 
-def test_only_the_owner_shares_and_stops(conversation: Conversation, owner: User) -> None:
+def test_only_the_owner_shares_and_stops(conversation: Conversation, document: Document, owner: User) -> None:
     strangers = [Client(), client_of(User.objects.create_user("staff", is_staff=True))]
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/share/").status_code == 404
+    mine = client_of(owner)
+    other = answered(Conversation.objects.create(title="Theirs"), "theirs", document)
+    foreign = {"scope": "answer", "audience": "link", "answer": str(other.pk)}
+    assert mine.post(f"/c/{conversation.pk}/share/", foreign).status_code == 422
     conversation.refresh_from_db()
     assert conversation.share_token is None
-    mine = client_of(owner)
     assert mine.post(f"/c/{conversation.pk}/share/").status_code == 422
     chosen = {"scope": "now", "audience": "link"}
     assert mine.post(f"/c/{conversation.pk}/share/", chosen).status_code == 302
@@ -190,13 +193,3 @@ def test_a_link_for_accounts_lets_nobody_else_in(conversation: Conversation, doc
     assert "says one" in theirs.get(link).content.decode()
     User.objects.filter(pk=reader.pk).update(is_active=False)
     assert theirs.get(link).status_code == 404
-
-
-def test_an_answer_of_another_conversation_is_not_shared(
-    conversation: Conversation, document: Document, owner: User
-) -> None:
-    other = answered(Conversation.objects.create(title="Theirs"), "theirs", document)
-    chosen = {"scope": "answer", "audience": "link", "answer": str(other.pk)}
-    assert client_of(owner).post(f"/c/{conversation.pk}/share/", chosen).status_code == 422
-    conversation.refresh_from_db()
-    assert conversation.share_token is None

@@ -16,7 +16,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat import conf
-from chat.exceptions import GenerationFailed
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import saving, streams, writing
 from retrieval.models import Collection, Document
@@ -35,15 +34,11 @@ class SlowGenerator:
     calls = 0
     pause_seconds = 0.05
 
-    def __init__(self, words: int = 10, fail_after: int | None = None) -> None:
-        self.words = words
-        self.fail_after = fail_after
+    words = 10
 
     async def compose(self, *_given: object) -> AsyncIterator[str]:
         type(self).calls += 1
         for number in range(self.words):
-            if number == self.fail_after:
-                raise GenerationFailed("The model's answer broke off.")
             await asyncio.sleep(self.pause_seconds)
             yield f"word{number} "
         yield "[1]"
