@@ -23,6 +23,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -86,7 +87,10 @@ class DocumentFacts:
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
             return "-"
-        found = [(start, end, excerpt(text.text[start:end])) for start, end, _rule in text.instructions]
+        found = [
+            (start, end, Truncator(text.text[start:end]).chars(LONGEST_EXCERPT))
+            for start, end, _rule in text.instructions
+        ]
         context = {"document": document, "found": found}
         return render_to_string("admin/retrieval/document/_instructions.html", context)
 
@@ -103,10 +107,6 @@ class DocumentFacts:
     def original(self, document: Document) -> SafeString:
         address = reverse("admin:retrieval_document_original", args=[document.pk])
         return format_html('<a href="{}">{}</a>', address, _t("Download"))
-
-
-def excerpt(text: str) -> str:
-    return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
 
 
 # Adding documents: several files at once, dropped, chosen or pasted, a text, or a page of the web; each judged alone.
@@ -337,7 +337,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("error"))
     def problem(self, document: Document) -> SafeString:
-        return _fact("error", excerpt(document.error))
+        return _fact("error", Truncator(document.error).chars(LONGEST_EXCERPT))
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:
@@ -409,7 +409,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 str(document.pk): {
                     "badge": self.state(document),
                     "passages": str(document.chunk_count),
-                    "error": excerpt(document.error),
+                    "error": Truncator(document.error).chars(LONGEST_EXCERPT),
                     "updated": localize(localtime(document.updated_at)),
                 }
                 for document in self.get_queryset(request).filter(pk__in=ids[:MOST_IDS])

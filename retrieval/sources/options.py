@@ -87,6 +87,11 @@ class Options(forms.Form):
     )
     exclude = LinesField(label=_("Not"), required=False, help_text=_("Patterns of names to leave out, one per line."))
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """With a kind's own options before those that several kinds have."""
+        super().__init__(*args, **kwargs)
+        self.order_fields([name for name in self.fields if name not in ("username", "password", "include", "exclude")])
+
 
 class Account(forms.Form):
     username = forms.CharField(label=_("User name"), required=False, max_length=300)

@@ -29,7 +29,6 @@ class FeedOptions(Options, Account):
         choices=[("page", _("the page that an entry links to")), ("entry", _("the text in the feed itself"))],
         initial="page",
     )
-    field_order = ["url", "content", "username", "password"]
 
 
 class FeedConnector(HttpConnector):

@@ -36,7 +36,6 @@ class WebDavOptions(Options, Account):
     url = AddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )
-    field_order = ["url", "username", "password"]
 
 
 class WebDavConnector(HttpConnector):
@@ -102,7 +101,6 @@ class S3Options(Options):
         is_asked=False,
         help_text=_("If readers can open the files on the web: the address of the bucket."),
     )
-    field_order = ["endpoint", "region", "bucket", "key_prefix", "access_key", "secret_key", "base_url"]
 
 
 class S3Connector(HttpConnector):

@@ -67,7 +67,6 @@ class FolderOptions(Options):
         is_asked=False,
         help_text=_("If readers can open the files on the web: the path of each file is added to this address."),
     )
-    field_order = ["path", "base_url"]
 
 
 class FolderConnector(Connector):
@@ -152,7 +151,6 @@ class GitOptions(Options, Account):
         is_asked=False,
         help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added to it."),
     )
-    field_order = ["repository", "branch", "base_url", "username", "password"]
 
 
 class GitConnector(Connector):

@@ -45,7 +45,6 @@ class MailboxOptions(Options, Account):
         initial="INBOX",
         help_text=_("The folder's name as the server writes it, in ASCII."),
     )
-    field_order = ["host", "port", "security", "folder", "username", "password"]
 
 
 class _Connection(imaplib.IMAP4):

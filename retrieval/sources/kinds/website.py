@@ -99,7 +99,6 @@ class WebsiteOptions(Options, Account):
         initial=1.0,
         help_text=_("If robots.txt asks for a longer pause, that one is kept. Pages that it forbids are not read."),
     )
-    field_order = ["url", "way", "depth", "delay", "include", "exclude", "username", "password"]
 
 
 class WebsiteConnector(HttpConnector):

@@ -69,7 +69,6 @@ class MediaWikiOptions(Options, Account):
         initial=0,
         help_text=_("The number of the namespace; articles are in 0."),
     )
-    field_order = ["url", "namespace", "username", "password"]
 
 
 class MediaWikiConnector(WikiConnector):
@@ -133,7 +132,6 @@ class ConfluenceOptions(Options, Account):
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
     )
     space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
-    field_order = ["url", "space", "username", "password"]
 
 
 class ConfluenceConnector(WikiConnector):
