@@ -46,10 +46,6 @@ class ImproperModel(RetrievalError):
     """A language model cannot be asked as configured. For the operator."""
 
 
-class RerankLate(RerankFailed):
-    """The reranker would exceed its time limit."""
-
-
 class EmbeddingFailed(RetrievalError):
     """The embedder gave no usable vector. For the operator."""
 

@@ -12,14 +12,12 @@ if TYPE_CHECKING:
 class TextEmbedder(Protocol):
     """Turns text into unit vectors of one width; a base class of its implementations.
 
-    ``name`` identifies the vector space: two embedders with the same name give comparable vectors. ``is_local`` says
-    that it computes in this process, so that nobody is paid for a text that turns out not to be needed.
+    ``name`` identifies the vector space: two embedders with the same name give comparable vectors.
     """
 
     name: str
     dimension: int
     max_tokens: int
-    is_local: bool = False
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch and load what :meth:`embed_query` needs, telling ``progress``; by default there is nothing to do.
@@ -78,8 +76,8 @@ class Reranker(Protocol):
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.
 
-        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, and
-        RerankLate when there would be no answer in time; the caller keeps a deadline of its own.
+        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, also when
+        there would be no answer in time; the caller keeps a deadline of its own.
         """
 
 

@@ -134,8 +134,6 @@ def insert_chunks(
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
-    if len(vectors) < len(added):
-        raise ValueError(f"New chunks of document {document.pk} have no vector.")
     parameters = analysed_fields(document, _text_fields(added)) | {
         "document": document.pk,
         "collection": document.collection_id,

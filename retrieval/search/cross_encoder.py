@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
 from retrieval.index.embedders.session import open_session, text_inputs, well_formed
@@ -87,7 +87,7 @@ class CrossEncoder(Reranker):
             judged = [*pool.map(judge, texts)]
         scores = [score for score in judged if score is not None]
         if len(scores) < len(texts):
-            raise RerankLate(
+            raise RerankFailed(
                 f"The cross encoder is late: it read {len(scores)} of {len(texts)} passages in "
                 f"{timeout_seconds:.3g} s; rerank fewer, or allow more time."
             )
@@ -99,7 +99,7 @@ class CrossEncoder(Reranker):
         # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
-            raise RerankLate(f"The cross encoder is late: {self.model} is still being loaded.")
+            raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
         try:
             if self._runtime is None:
                 self._runtime = self._open()

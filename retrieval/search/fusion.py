@@ -234,15 +234,11 @@ def _worth(
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
-            return z_scores(_completed(known, candidates))
+            # What a retriever does not know has its lowest score.
+            lowest = min(known.values(), default=0.0)
+            return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:
             return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}
-
-
-def _completed(known: Mapping[int, float], candidates: Sequence[int]) -> dict[int, float]:
-    """A score for each candidate: the retriever's lowest if it is not known."""
-    lowest = min(known.values(), default=0.0)
-    return {chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates}
 
 
 def _retriever_score(

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders.session import well_formed
 from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.model_server import ModelServer, ServerFailed, ServerLate, parsed_url
+from retrieval.infrastructure.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
@@ -86,10 +86,8 @@ class HttpReranker(Reranker):
             try:
                 answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
                 scores += self._read_scores(answer, len(batch))
-            except ServerLate as error:
-                raise RerankLate(str(self._failed(str(error)))) from None
             except (ServerFailed, ValueError) as error:
-                raise self._failed(str(error)) from None
+                raise RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {error}.") from None
         return scores
 
     def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -111,6 +109,3 @@ class HttpReranker(Reranker):
         if not all(type(score) in (int, float) and abs(score) <= sys.float_info.max for score in by_index.values()):
             raise ValueError("a score is not a finite number")
         return [float(by_index[index]) for index in range(count)]
-
-    def _failed(self, problem: str) -> RerankFailed:
-        return RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {problem}.")

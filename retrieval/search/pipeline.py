@@ -22,7 +22,7 @@ from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from retrieval import conf
-from retrieval.exceptions import InvalidQuery, RerankFailed, RerankLate, SearchBusy, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.term_statistics import collection_states, learn, read_once
 from retrieval.infrastructure import database, deadline
@@ -80,8 +80,6 @@ def reranked(
         return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
     except TimeoutError:
         failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
-    except RerankLate as error:
-        failed = trace(StageStatus.LATE, error=str(error))
     except (RerankFailed, ImproperlyConfigured) as error:
         failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
@@ -225,11 +223,14 @@ def search(
     tuned = used.settings if method is None else used.settings.as_published(method)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
-    reformulation = _reformulate(searched, history) if tuned.reformulate else None
+    reformulation, reformulator = None, conf.reformulator()
     joined_with: Sequence[Turn] = ()
-    if reformulation is not None:
+    if tuned.reformulate:
+        reformulation = Reformulation(searched, changed=False, reason="", by="rules")
+        if reformulator is not None:
+            reformulation = reformulator.reformulate(searched, history)
         searched = reformulation.query
-        if not conf.reformulator() or reformulation.notice:
+        if reformulator is None or reformulation.notice:
             joined_with = history
     return _search(question, searched, joined_with, reformulation, filters, replace(used, settings=tuned), top_k, watch)
 
@@ -341,13 +342,6 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
         boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
         boosts += [MetadataBoost("document", document, SAME_DOCUMENT) for document in before.documents]
     return boosts
-
-
-def _reformulate(question: str, history: Sequence[Turn]) -> Reformulation:
-    reformulator = conf.reformulator()
-    if reformulator is None:
-        return Reformulation(question, changed=False, reason="", by="rules")
-    return reformulator.reformulate(question, history)
 
 
 def join_questions(question: str, history: Sequence[Turn]) -> str:

@@ -172,7 +172,9 @@ class _Reader:
         for at, span in enumerate(self.spans):
             if at not in self.used and span.kind is Kind.COLUMN and len(span.columns) == 1:
                 self._read_flag(at)
-        self._use_ands()
+        for at in range(1, len(self.spans) - 1):
+            if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
+                self.used.add(at)
         return True
 
     def _word(self, at: int) -> Word | None:
@@ -259,12 +261,6 @@ class _Reader:
             self.used.add(at)
         if at in self.used and is_negated:
             self.used.add(at - 1)
-
-    def _use_ands(self) -> None:
-        """ "And" between two conditions."""
-        for at in range(1, len(self.spans) - 1):
-            if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
-                self.used.add(at)
 
     # Operations ------------------------------------------------------------------------------------------------------
 

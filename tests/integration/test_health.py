@@ -77,7 +77,7 @@ def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
 
 def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     class Broken:
-        name, dimension, is_local = "broken", 3, False
+        name, dimension = "broken", 3
 
         def embed_query(self, text):
             raise EmbeddingFailed("the key sk-123 was refused")

@@ -116,7 +116,6 @@ class OnnxEmbedder(TextEmbedder):
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
     """
 
-    is_local = True
     prompts: Prompts
     graph_path: Path
 

@@ -61,7 +61,6 @@ class BrokenEmbedder:
     name = "all-MiniLM-L6-v2/int8"
     dimension = 384
     max_tokens = 256
-    is_local = False
 
     def count_tokens(self, texts: list[str]) -> list[int]:
         return [len(text.split()) for text in texts]

@@ -30,7 +30,6 @@ class Letters:
     name = "letters"
     dimension = 26
     max_tokens = 256
-    is_local = False
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]

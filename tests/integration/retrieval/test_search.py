@@ -212,7 +212,7 @@ def test_another_embedder_than_the_stored_one_is_not_compared(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other:
-        name, dimension, max_tokens, is_local = "other", 3, 10, False
+        name, dimension, max_tokens = "other", 3, 10
 
         def embed_query(self, text: str) -> np.ndarray:
             return np.array([1.0, 0.0, 0.0], dtype=np.float32)
