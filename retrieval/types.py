@@ -193,8 +193,6 @@ class DateRange:
     last: date | None = None
 
     def __post_init__(self) -> None:
-        if not self.field:
-            raise ValueError("A range of dates needs a field: added, changed, or a key of the metadata.")
         if self.first is None and self.last is None:
             raise ValueError("A range of dates needs a first day, a last day, or both.")
         if self.first is not None and self.last is not None and self.first > self.last:

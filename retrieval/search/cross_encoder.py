@@ -23,7 +23,7 @@ from django.core.exceptions import ImproperlyConfigured
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
-from retrieval.index.embedders.session import open_session, text_inputs, well_formed
+from retrieval.index.embedders.session import feed_of, open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
@@ -130,13 +130,8 @@ class _PairRuntime:
 
     def score(self, query: str, text: str) -> float:
         encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
-        known = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
         try:
-            outputs = self.session.run(None, {name: np.array([known[name]], of) for name, of in self.inputs.items()})
+            outputs = self.session.run(None, feed_of(encoding, self.inputs))
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise RerankFailed(
                 f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"

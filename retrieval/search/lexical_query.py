@@ -302,6 +302,8 @@ def build_queries(
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
         }
         if held:
+            # Those that make a passage a candidate: the lexemes that are not common, or the rarest one.
+            selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
             idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
             queries.append(
@@ -309,7 +311,7 @@ def build_queries(
                     configuration,
                     pks,
                     idf,
-                    _choose_matching(held, passages),
+                    tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                     1 + settings.BM25_K1,
                     expansions,
                     constraints[configuration],
@@ -339,12 +341,6 @@ def _expand_unknown(
         for typed, of_word in unknown.items()
     }
     return {typed: meant for typed, meant in expansions.items() if meant}
-
-
-def _choose_matching(frequencies: Mapping[str, int], passages: int) -> tuple[str, ...]:
-    """The lexemes that make a passage a candidate: those that are not common, or the rarest one."""
-    selective = [lexeme for lexeme, frequency in frequencies.items() if frequency <= COMMON_SHARE * passages]
-    return tuple(selective or [min(frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))])
 
 
 def sparse(weights: Mapping[str, float]) -> SparseVector:

@@ -36,12 +36,10 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
     )
-    texts = {pk: _text(title, headings, content) for pk, title, headings, content in rows}
+    texts = {
+        pk: "\n".join(dict.fromkeys(filter(None, (title, *headings, content)))) for pk, title, headings, content in rows
+    }
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
-
-
-def _text(title: str, headings: Sequence[str], content: str) -> str:
-    return "\n".join(dict.fromkeys(line for line in (title, *headings, content) if line))
 
 
 # What the index holds of the candidates of a search, read for all of them by one statement.

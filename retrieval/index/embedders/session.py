@@ -64,6 +64,16 @@ def text_inputs(session: Any) -> dict[str, Integer]:
     return {name: of for name, of in inputs.items() if of is not None}
 
 
+def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]:
+    """What a model with these inputs is given of one text, or pair: arrays of shape (1, tokens)."""
+    known = {
+        "input_ids": encoding.ids,
+        "attention_mask": encoding.attention_mask,
+        "token_type_ids": encoding.type_ids,
+    }
+    return {name: np.array([known[name]], of) for name, of in inputs.items()}
+
+
 def well_formed(text: str) -> str:
     """The text with "?" for lone surrogates, which JSON can smuggle in and neither tokenizers nor servers take."""
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -111,14 +121,8 @@ class EmbeddingRuntime:
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
-        known = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
         try:
-            feed = {name: np.array([known[name]], of) for name, of in self.inputs.items()}
-            (hidden,) = self.session.run([self.hidden], feed)
+            (hidden,) = self.session.run([self.hidden], feed_of(encoding, self.inputs))
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise EmbeddingFailed(
                 f"ONNX Runtime could not embed a text of {len(encoding.ids)} tokens: {error}"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from chat.models import Answer
 from evaluation import judgements
 from evaluation.models import Judgement, Score
-from ragsite.operations.health_views import _judgements
+from ragsite.operations.health_views import JUDGEMENTS, _count_rows
 from tests.support.faults import FAULTS
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer
@@ -61,6 +61,13 @@ def scores_page(admin: Client, answer: Answer) -> str:
     return admin.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
 
 
+def counted(status: str) -> float:
+    """The metric of the model's judgements with this status."""
+    _count_rows()
+    number: float = JUDGEMENTS.labels(judge="model", status=status)._value.get()
+    return number
+
+
 @pytest.mark.parametrize("fault", [*FAULTS, "nested garbage"])
 def test_a_broken_judge_is_an_error_until_it_is_whole_again(
     server: JudgeServer, settings: LazySettings, admin_client: Client, fault: str
@@ -75,7 +82,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
         assert SENTENCES[fault] in judgement.error
         assert not Score.objects.filter(score__isnull=False).exists()
         assert SENTENCES[fault] in scores_page(admin_client, answer)
-        assert _judgements()["model", "queued"] == 1
+        assert counted(Judgement.Status.QUEUED) == 1
         break_it(server, settings, "")
         Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
         judgements.judge(judgement.pk)
@@ -83,4 +90,4 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
     assert judgement.scores.get(metric="faithfulness").score == 0.5
     assert "0.50" in scores_page(admin_client, answer)
-    assert _judgements()["model", "done"] == 1
+    assert counted(Judgement.Status.DONE) == 1

@@ -166,19 +166,6 @@ def test_what_cannot_be_a_question_is_refused(admin: Client, chunk: Chunk, text:
     assert not chunk.questions_edited
 
 
-def test_a_passage_replaced_while_it_was_edited_is_told(
-    admin: Client, chunk: Chunk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(*args: object) -> None:
-        raise Chunk.DoesNotExist
-
-    monkeypatch.setattr("retrieval.admin.passage_admin.rewrite_questions", gone)
-    response = admin.post(url_of(chunk), {"canonical_questions": RARE}, follow=True)
-    told = [str(message) for message in response.context["messages"]]
-    assert any("nothing was saved" in message for message in told)
-    assert not any("successfully" in message for message in told)
-
-
 def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_document(
     chunk: Chunk, collection: Collection, ingest: Ingest, settings: LazySettings
 ) -> None:

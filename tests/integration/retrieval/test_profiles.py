@@ -10,10 +10,9 @@ from threading import Barrier
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection
+from django.db import connection
 
 from chat.answering import pipeline
-from retrieval.exceptions import SearchUnavailable
 from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
@@ -136,17 +135,6 @@ def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
     version.refresh_from_db()
     with pytest.raises(ImproperProfile):
         profiles.publish(version)
-
-
-def test_a_lost_database_is_an_honest_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lost:
-        def cursor(self) -> None:
-            raise OperationalError("password hunter2 refused")
-
-    monkeypatch.setattr(profiles, "connection", Lost())
-    with pytest.raises(SearchUnavailable) as raised:
-        ask()
-    assert "hunter2" not in str(raised.value)
 
 
 def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(

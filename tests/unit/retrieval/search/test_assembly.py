@@ -92,12 +92,6 @@ def test_hits_that_say_the_same_are_given_once() -> None:
     assert context.statistics["repeats_dropped"] == 1
 
 
-def test_the_least_relevant_is_dropped_first() -> None:
-    context = assemble(hits(passage(1, 0), passage(2, 0), passage(3, 0)), none, budget_tokens=100)
-    assert [block.best.document_id for block in context.blocks] == [1, 2]
-    assert context.statistics["over_budget_dropped"] == 1
-
-
 places = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30)), unique=True, max_size=12)
 
 

@@ -127,13 +127,6 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
 
 
-@pytest.mark.parametrize("lacking", ["tokenizer.json", "model.onnx"])
-def test_a_folder_without_a_file_is_refused_at_once(folder: Path, lacking: str) -> None:
-    (folder / lacking).unlink()
-    with pytest.raises(ImproperlyConfigured, match=lacking):
-        CrossEncoder(str(folder))
-
-
 def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ImproperlyConfigured, match="no folder"):
         CrossEncoder(str(tmp_path / "absent"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from retrieval.tables.computing import compute
@@ -253,14 +251,6 @@ def test_a_table_without_names_of_columns_is_not_asked() -> None:
     table = known_table("1,Anna,2\n2,Bob,3\n3,Carl,4\n4,Dora,5\n5,Emma,6\n", "t5.csv")
     assert table.columns[0].name == "column 1"
     assert ask("How many times is Anna listed?", table) == "-"
-
-
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [("How many rows in payroll 2021?", "count 6"), ("How many rows in payroll 2020?", "-")],
-)
-def test_a_year_in_the_name_of_a_table_is_no_year_of_its_rows(question: str, said: str) -> None:
-    assert ask(question, replace(STAFF, caption="Payroll 2021")) == said
 
 
 def test_cells_that_list_are_not_counted_as_one_each() -> None:

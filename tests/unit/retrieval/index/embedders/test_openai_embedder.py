@@ -105,11 +105,6 @@ def test_documents_are_sent_in_batches_and_keep_their_order(
     assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
 
 
-def test_texts_that_servers_refuse_are_made_acceptable(server: EmbeddingServer) -> None:
-    embedder_of(server.base_url).embed_documents(["", "why \ud800"])
-    assert server.requests[0][2]["input"] == [" ", "why ?"]
-
-
 def test_a_passing_refusal_is_retried(server: EmbeddingServer, caplog: pytest.LogCaptureFixture) -> None:
     server.answers += [(status, {}, {"error": "busy"}) for status in (429, 500, 503)]
     with caplog.at_level(logging.WARNING):
