@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,31 +29,24 @@ QUERIES = {
     "q2": ("When does the car park behind the building close?", "parking", ["at eight in the evening"]),
     "q3": ("When do unused days of holiday expire?", "pay", ["in April"]),
 }
-FOREIGN = ["Which chemist isolated pure oxygen first?", "Recipe for a sourdough starter with rye flour"]
+FOREIGN = {
+    "f1": ("Which chemist isolated pure oxygen first?", "pay", []),
+    "f2": ("Recipe for a sourdough starter with rye flour", "pay", []),
+}
 
 
-def write_set(folder: Path, unanswerable: Sequence[str] = ()) -> Path:
+def write_set(folder: Path, queries: Mapping[str, Any] = QUERIES, unanswerable: Sequence[str] = ()) -> Path:
     folder.mkdir(parents=True)
     write_lines(
         folder / "corpus.jsonl", [{"_id": pk, "title": title, "text": text} for pk, (title, text) in CORPUS.items()]
     )
     write_lines(
         folder / "queries.jsonl",
-        [{"_id": pk, "text": text, "answers": answers} for pk, (text, _, answers) in QUERIES.items()],
+        [{"_id": pk, "text": text, "answers": answers} for pk, (text, _, answers) in queries.items()],
     )
-    (folder / "qrels.tsv").write_text("".join(f"{pk}\t{document}\t1\n" for pk, (_, document, _) in QUERIES.items()))
+    (folder / "qrels.tsv").write_text("".join(f"{pk}\t{document}\t1\n" for pk, (_, document, _) in queries.items()))
     if unanswerable:
-        write_lines(
-            folder / "unanswerable.jsonl", [{"_id": f"u{n}", "text": text} for n, text in enumerate(unanswerable)]
-        )
-    return folder
-
-
-def write_foreign(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    write_lines(folder / "corpus.jsonl", [{"_id": "x", "title": "", "text": "Something else."}])
-    write_lines(folder / "queries.jsonl", [{"_id": f"f{n}", "text": text} for n, text in enumerate(FOREIGN)])
-    (folder / "qrels.tsv").write_text("".join(f"f{n}\tx\t1\n" for n in range(len(FOREIGN))))
+        write_lines(folder / "unanswerable.jsonl", [{"_id": text, "text": text} for text in unanswerable])
     return folder
 
 
@@ -76,7 +69,7 @@ def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "staff", unanswerable=("Who built the car park behind the building?",))
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- answers -->\nold\n<!-- /answers -->\nafter\n")
-    (one,) = evaluate_json(folder, "--off-topic", write_foreign(tmp_path / "foreign"), "--write", page)
+    (one,) = evaluate_json(folder, "--off-topic", write_set(tmp_path / "foreign", FOREIGN), "--write", page)
     lines = page.read_text().splitlines()
     assert lines[:3] == ["before", "<!-- answers -->", "|  | staff |"]
     assert "| answerable questions | 3 |" in lines

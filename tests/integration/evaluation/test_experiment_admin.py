@@ -42,7 +42,7 @@ def body(**changed: object) -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_an_experiment_is_saved_and_started(admin, admin_user):
+def test_an_experiment_is_saved_and_started_and_then_fixed(admin, admin_user):
     response = admin.post(ADD, body(), follow=True)
     experiment = Experiment.objects.get()
     assert response.redirect_chain[-1][0] == address(experiment)
@@ -58,6 +58,14 @@ def test_an_experiment_is_saved_and_started(admin, admin_user):
     assert "from 100 visitors in each arm on" in text
     again = admin.post(address(experiment, "start"), follow=True)
     assert messages(again) == ["This experiment has been started before."]
+    # It can be neither changed nor deleted now.
+    assert 'name="_save"' not in text
+    assert 'name="metric"' not in text
+    assert admin.post(address(experiment), body(name="Another name")).status_code == 403
+    assert admin.post(address(experiment, "delete"), {"post": "yes"}).status_code == 403
+    admin.post("/admin/evaluation/experiment/", {"action": "delete_selected", "_selected_action": [experiment.pk]})
+    experiment.refresh_from_db()
+    assert experiment.state == "running"
 
 
 def test_the_form_begins_with_the_profile_in_force_and_refuses_what_is_wrong(admin):
@@ -67,18 +75,6 @@ def test_the_form_begins_with_the_profile_in_force_and_refuses_what_is_wrong(adm
     response = admin.post(ADD, body(traffic_share=1.5, treatment=""))
     assert set(response.context["adminform"].form.errors) == {"traffic_share", "treatment"}
     assert not Experiment.objects.exists()
-
-
-def test_a_started_experiment_can_be_neither_changed_nor_deleted(admin, admin_user):
-    experiment = started(admin_user)
-    text = page(admin, experiment)
-    assert 'name="_save"' not in text
-    assert 'name="metric"' not in text
-    assert admin.post(address(experiment), body(name="Another name")).status_code == 403
-    assert admin.post(address(experiment, "delete"), {"post": "yes"}).status_code == 403
-    admin.post("/admin/evaluation/experiment/", {"action": "delete_selected", "_selected_action": [experiment.pk]})
-    experiment.refresh_from_db()
-    assert experiment.name == "More passages"
 
 
 def test_a_winner_is_found_on_the_page_and_published(admin, admin_user):

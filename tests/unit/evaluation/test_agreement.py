@@ -8,15 +8,28 @@ from chat.types import CheckedStatement
 from evaluation.runs.agreement import agreement, groundedness, holds_answer, is_right
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
+DUTCH = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
 
 
 def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
     return agreement(text, refused=refused, expected=expected)
 
 
-@pytest.mark.parametrize("expected", ["3450 grams", "The Circulation-Pump weighs 3450 grams"])
-def test_words_that_stand_in_the_answer_agree_wholly(expected: str) -> None:
-    assert agrees(expected) == 1.0
+@pytest.mark.parametrize(
+    ("expected", "text", "found"),
+    [
+        ("3450 grams", ANSWER, 1),
+        ("The Circulation-Pump weighs 3450 grams", ANSWER, 1),
+        ("3450 gram", "De circulatiepomp weegt 3450 gram [1].", 1),
+        ("Yes", "Yes, it does [1].", 1),
+        ("Yes", "It does [1].", 0),
+        (DUTCH, ANSWER, None),
+    ],
+)
+def test_words_of_the_answer_agree_wholly_and_another_language_is_not_measured(
+    expected: str, text: str, found: float | None
+) -> None:
+    assert agrees(expected, text) == found
 
 
 @pytest.mark.parametrize(
@@ -43,20 +56,9 @@ def test_each_sentence_that_is_missing_costs_its_share() -> None:
     assert half == pytest.approx((whole + missing) / 2)  # type: ignore[operator]
 
 
-def test_a_word_that_claims_nothing_is_held_or_it_is_not() -> None:
-    assert agrees("Yes", "Yes, it does [1].") == 1
-    assert agrees("Yes", "It does [1].") == 0
-
-
 def test_a_marker_is_no_word_of_the_answer() -> None:
     assert agrees("1") == pytest.approx(agrees("7"), abs=0.2)
     assert agrees("1") != 1
-
-
-def test_another_language_than_the_answers_is_not_measured() -> None:
-    dutch = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
-    assert agrees(dutch) is None
-    assert agrees("3450 gram", "De circulatiepomp weegt 3450 gram [1].") == 1
 
 
 def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> None:
