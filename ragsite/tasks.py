@@ -7,12 +7,16 @@ from celery import shared_task
 
 @shared_task
 def delete_old() -> None:
-    """Delete what CONVERSATION_DAYS and AUDIT_DAYS say."""
-    from chat.budgets import forget_old_counts
+    """Delete what CONVERSATION_DAYS and AUDIT_DAYS say, and counts of times that have passed."""
+    from chat import budgets
     from chat.conversations.retention import delete_old_conversations
+    from ragsite.accounts import sign_in_limits
     from ragsite.operations.audit_log import delete_old_entries, record
+    from retrieval.api import throttling
 
-    forget_old_counts()
+    budgets.forget_old_counts()
+    throttling.forget_old_counts()
+    sign_in_limits.forget_old()
     if conversations := delete_old_conversations():
         record("retention.conversations_deleted", number=conversations)
     if entries := delete_old_entries():
@@ -24,12 +28,3 @@ def forget_deleted_documents() -> None:
     from chat.conversations.retention import forget_deleted_documents
 
     forget_deleted_documents()
-
-
-@shared_task
-def forget_sign_ins() -> None:
-    from ragsite.accounts import sign_in_limits
-    from retrieval.api.throttling import forget_old_counts
-
-    sign_in_limits.forget_old()
-    forget_old_counts()

@@ -77,7 +77,6 @@ CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
     "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
-    "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
     "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
     "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": 3600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
