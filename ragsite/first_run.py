@@ -41,7 +41,11 @@ def prepare() -> tuple[str, str] | None:
     call_command("check")
     migrate()
     _prepare_model(output.write)
-    credentials = _first_admin()
+    credentials = None
+    users = get_user_model().objects
+    if not users.filter(is_superuser=True).exists():
+        credentials = "admin", secrets.token_urlsafe(9)
+        users.create_superuser("admin", password=credentials[1])
     load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
     return credentials
 
@@ -57,15 +61,6 @@ def _prepare_model(say: Callable[[str], None]) -> None:
             conf.reranker(profile.reranker).prepare(say)
         except (RetrievalError, ImproperlyConfigured) as error:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
-
-
-def _first_admin() -> tuple[str, str] | None:
-    users = get_user_model()
-    if users.objects.filter(is_superuser=True).exists():
-        return None
-    password = secrets.token_urlsafe(9)
-    users.objects.create_superuser("admin", password=password)
-    return "admin", password
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:

@@ -174,10 +174,10 @@ class ModelView(OpenAIView):
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
         """One model of the list."""
-        for known in models_for(request.user):
-            if known["id"] == model:
-                return Response(known)
-        raise ModelNotFound(model)
+        known = {each["id"]: each for each in models_for(request.user)}
+        if model not in known:
+            raise ModelNotFound(model)
+        return Response(known[model])
 
 
 # Embeddings ----------------------------------------------------------------------------------------------------------
@@ -247,21 +247,13 @@ class EmbeddingsView(OpenAIView):
         with place_to_search():
             is_query = fields.get("input_type") == "query"
             vectors = [encode_query(text) for text in texts] if is_query else embedder.embed_documents(texts)
-        encoded = [
-            base64.b64encode(vector.astype("<f4").tobytes()).decode()
-            if fields.get("encoding_format") == "base64"
-            else vector.tolist()
-            for vector in vectors
-        ]
+        encoded: list[Any] = [vector.tolist() for vector in vectors]
+        if fields.get("encoding_format") == "base64":
+            encoded = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
+        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(encoded)]
         tokens = sum(embedder.count_tokens(texts))
-        return Response(
-            {
-                "object": "list",
-                "data": [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(encoded)],
-                "model": embedder.name,
-                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-            }
-        )
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return Response({"object": "list", "data": data, "model": embedder.name, "usage": usage})
 
 
 @extend_schema(exclude=True)

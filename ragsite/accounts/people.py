@@ -128,7 +128,9 @@ def erase_person(user: Any) -> None:
     assert person is not None
     pseudonym = f"erased-{person.pk}"
     record("person.erased", user)
-    _delete_sessions(user_id)
+    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+        if session.get_decoded().get(SESSION_KEY) == str(user_id):
+            session.delete()
     content_type = ContentType.objects.get_for_model(users.model)
     LogEntry.objects.filter(content_type=content_type, object_id=str(user_id)).update(object_repr=pseudonym)
     of_person = ContentType.objects.get_for_models(Invitation, SocialAccount, QuestionBudget, Conversation, Answer)
@@ -139,9 +141,3 @@ def erase_person(user: Any) -> None:
     LogEntry.objects.filter(change_message__contains=f'"{user.get_username()}: ').update(change_message="")
     user.delete()
     AuditPerson.objects.filter(pk=person.pk).update(name=pseudonym, user_id=None)
-
-
-def _delete_sessions(user_id: int) -> None:
-    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
-        if session.get_decoded().get(SESSION_KEY) == str(user_id):
-            session.delete()

@@ -154,7 +154,9 @@ class EmbeddedPostgres:
         # PostgreSQL would take that program for itself and refuse to start.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
-        self._create_database(user)
+        psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
+        if self._run(*psql, f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", user=user).strip() != "1":
+            self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
         """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time.
@@ -290,12 +292,6 @@ class EmbeddedPostgres:
                 if time.monotonic() > deadline or "shared memory block" not in self._log_tail():
                     raise
                 time.sleep(0.5)
-
-    def _create_database(self, user: str | None) -> None:
-        query = f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'"
-        psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
-        if self._run(*psql, query, user=user).strip() != "1":
-            self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def _log_tail(self) -> str:
         try:

@@ -34,7 +34,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.host, self.port = options["host"], options["port"]
-        self._check_port()
+        if trouble := machine.port_trouble(self.host, self.port):
+            raise CommandError(
+                f"Port {self.port} on {self.host} cannot be used ({trouble}). If another program has it, "
+                f"choose one with PORT, for example: PORT=8001 make run"
+            )
         if settings.LOCAL_MODEL and (trouble := local_model.trouble()):
             raise CommandError(trouble)
         embedded = settings.EMBEDDED_POSTGRES
@@ -52,7 +56,13 @@ class Command(BaseCommand):
         # Whoever starts the site as root knows; the worker runs what the web server runs.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
-        environment = self._environment()
+        environment = {
+            **os.environ,
+            "HOST": f"[{self.host}]" if ":" in self.host else self.host,
+            "PORT": str(self.port),
+            "DATA_DIR": str(settings.DATA_DIR),
+            "PYTHONUNBUFFERED": "1",
+        }
         processes = parse_procfile((settings.BASE_DIR / "Procfile").read_text(), environment)
         if not settings.LOCAL_MODEL:
             processes = [process for process in processes if process.name != "model"]
@@ -114,22 +124,6 @@ class Command(BaseCommand):
         names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
         headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
         return machine.is_answering(everywhere.get(self.host, self.host), self.port, "/readyz", headers)
-
-    def _check_port(self) -> None:
-        if trouble := machine.port_trouble(self.host, self.port):
-            raise CommandError(
-                f"Port {self.port} on {self.host} cannot be used ({trouble}). If another program has it, "
-                f"choose one with PORT, for example: PORT=8001 make run"
-            )
-
-    def _environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "HOST": f"[{self.host}]" if ":" in self.host else self.host,
-            "PORT": str(self.port),
-            "DATA_DIR": str(settings.DATA_DIR),
-            "PYTHONUNBUFFERED": "1",
-        }
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
