@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -77,24 +77,20 @@ def check() -> list[Inconsistency]:
     Raises: ImproperEmbedder when the stored vectors are not the configured embedder's.
     """
     embedder = active_embedder()
-    found: list[Inconsistency] = []
-
-    def note(kind: ProblemKind, slug: str, names: Iterable[Any]) -> None:
-        if texts := [str(name) for name in names]:
-            found.append(Inconsistency(kind, slug, len(texts), tuple(texts[:EXAMPLES])))
-
+    found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
-            for kind, names in _look_at(collection, embedder.pk):
-                note(kind, collection.slug, names)
-        note(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage))
-    return found
+            found += ((kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk))
+        found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)))
+    return [
+        Inconsistency(kind, slug, len(names), tuple(map(str, names[:EXAMPLES]))) for kind, slug, names in found if names
+    ]
 
 
-def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Iterable[Any]]]:
+def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
     """Each kind of problem with what has it in the collection."""
     chunks = Chunk.objects.filter(collection=collection)
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)

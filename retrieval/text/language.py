@@ -6,28 +6,23 @@ import functools
 import re
 from collections import Counter
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Words that the two languages share, or that French, German and Spanish use as often, would mislead.
 _COMMON = {
-    "en": _words(
+    "en": frozenset(
         """
         the and of to that this with for are you your not from have has be by as it its can will would should which
         when how what does do did if but they there their been were or at these those than then who why many much his
         her she he more most some any about after into between during such only my our could while both other where
         whose
-        """
+        """.split()  # noqa: SIM905
     ),
-    "nl": _words(
+    "nl": frozenset(
         """
         het een van niet zijn voor met ook aan wordt worden deze dit maar naar bij kan kunnen heeft hebben je jij u
         uw ik wij jullie dan dat deze door om te wat welke waar wanneer hoe geen uit moet mag zich onze ons de zo
         nog wel er wie waarom hoeveel waren werd werden toen haar hun hij zij ze bij tot tussen tegen tijdens zonder
         volgens andere meer veel alle mijn op daar hier zou zouden iemand iets wil moeten mogen waarvan waarin
-        """
+        """.split()  # noqa: SIM905
     ),
 }
 _WORD = re.compile(r"[^\W\d_]+")

@@ -85,7 +85,11 @@ _Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
 def _rewrite(text: str, spell: _Spell) -> str:
     text = _SPECIAL.sub(_expand_special, text)
     text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
-    return _CAMEL_WORD.sub(lambda match: _expand_camel(match.group(), spell), _MISLEADING.sub(" ", text))
+
+    def expand_camel(match: re.Match[str]) -> str:
+        return " ".join(spell([match[0].lower()], [part.lower() for part in _CAMEL.split(match[0])]))
+
+    return _CAMEL_WORD.sub(expand_camel, _MISLEADING.sub(" ", text))
 
 
 def _expand_special(match: re.Match[str]) -> str:
@@ -111,7 +115,3 @@ def _expand_joined(token: str, spell: _Spell) -> str:
         return " ".join(words)  # and/or
     whole = "".join(parts).lower()
     return " ".join(spell([whole] if len(whole) <= LONGEST_WHOLE else [], words))
-
-
-def _expand_camel(token: str, spell: _Spell) -> str:
-    return " ".join(spell([token.lower()], [part.lower() for part in _CAMEL.split(token)]))

@@ -199,7 +199,10 @@ def _cells(rows: Rows, number: int, area: Area) -> dict[int, Cell]:
 def _read_header(rows: Rows, numbers: Sequence[int], area: Area, merged: Iterable[Area]) -> tuple[list[str], int]:
     """The names of the columns, and how many rows hold them; none for what is no table."""
     width = area.right - area.left + 1
-    if not 2 <= width <= _MOST_COLUMNS or len(numbers) < 2 or _is_form(rows, numbers, area):
+    # In a form of two columns the first ones end in a colon.
+    labels = [cells.get(area.left) for cells in (_cells(rows, number, area) for number in numbers)]
+    is_form = width == 2 and all(label is None or label.text.endswith(":") for label in labels)
+    if not 2 <= width <= _MOST_COLUMNS or len(numbers) < 2 or is_form:
         return [], 0
     first = _cells(rows, numbers[0], area)
     if not _may_be_header(first, width):
@@ -220,12 +223,6 @@ def _read_header(rows: Rows, numbers: Sequence[int], area: Area, merged: Iterabl
         name = name or f"column {at - area.left + 1}"
         names.append(f"{name} ({names.count(name) + 1})" if name in names else name)
     return names, taken
-
-
-def _is_form(rows: Rows, numbers: Sequence[int], area: Area) -> bool:
-    """Whether it is a form of two columns, whose first ones end in a colon."""
-    labels = [cells.get(area.left) for cells in (_cells(rows, number, area) for number in numbers)]
-    return area.right == area.left + 1 and all(label is None or label.text.endswith(":") for label in labels)
 
 
 def _may_be_header(cells: dict[int, Cell], width: int) -> bool:
