@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from django.core.management.base import OutputWrapper
 from django.db import connection
 
 from retrieval.documents import ingestion
+from retrieval.documents.formats import PICTURES, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import reweigh, settle
@@ -28,14 +28,6 @@ FEW_FILES = 8
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
-_OF_PAGES = frozenset({".css", ".scss", ".less", ".map", ".ico", ".svg", ".woff", ".woff2", ".ttf", ".otf", ".eot"})
-_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
-_LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.IGNORECASE)
-# Where pages keep the pictures that they show, such as screenshots.
-_PAGES = frozenset({".html", ".htm", ".md", ".mdx", ".rst", ".adoc"})
-_PICTURE_FOLDERS = frozenset(
-    "images image img imgs _images figures figure assets static _static pictures screenshots".split()  # noqa: SIM905
-)
 # A picture of fewer holds no page of text.
 SMALLEST_PICTURE_BYTES = 4096
 
@@ -228,19 +220,8 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
     """The files of a folder, and whether each is a document."""
-    has_pages = any(path.suffix.lower() in _PAGES for path in _walk(folder))
+    has_pages = any(is_page(path.name) for path in _walk(folder))
     for path in _walk(folder):
-        serves = serves_pages(path.relative_to(folder), has_pages=has_pages)
-        is_tiny = path.suffix.lower() in _PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
+        serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)
+        is_tiny = path.suffix.lower() in PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
         yield path, not (serves or is_tiny)
-
-
-def serves_pages(path: PurePath, *, has_pages: bool) -> bool:
-    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon. Where there are pages, so do
-    the pictures in the folders that are usual for them. ``path`` is relative to the folder that is read.
-    """
-    suffix = path.suffix.lower()
-    if suffix in _PICTURES:
-        is_shown = has_pages and not _PICTURE_FOLDERS.isdisjoint(part.lower() for part in path.parts[:-1])
-        return is_shown or bool(_LOGO.search(path.stem))
-    return suffix in _OF_PAGES

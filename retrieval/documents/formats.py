@@ -395,3 +395,29 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
         else f"{filename} is {known.kind}; supported are {list_supported()}: convert it to one of these and upload it "
         "again."
     )
+
+
+# Files of folders and archives that are no documents.
+_OF_PAGES = frozenset({".css", ".scss", ".less", ".map", ".ico", ".svg", ".woff", ".woff2", ".ttf", ".otf", ".eot"})
+_PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
+PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
+_LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
+# Where pages keep the pictures that they show, such as screenshots.
+_PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
+
+
+def is_page(name: str) -> bool:
+    """Whether a file of this name is a page, which may show other files of its folder."""
+    return PurePosixPath(name).suffix.lower() in _PAGES
+
+
+def serves_pages(name: str, *, has_pages: bool) -> bool:
+    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon. Where there are pages, so do
+    the pictures in the folders that are usual for them. ``name`` is a path relative to the folder that is read.
+    """
+    path = PurePosixPath(name)
+    suffix = path.suffix.lower()
+    if suffix in PICTURES:
+        is_shown = has_pages and any(map(_PICTURE_FOLDER.match, path.parts[:-1]))
+        return is_shown or bool(_LOGO.search(path.stem))
+    return suffix in _OF_PAGES

@@ -38,6 +38,7 @@ _LEFT_OUT = {
         "%(count)d pictures within the words were not read.",
         "count",
     ),
+    "of_pages": _("Left out, because they only serve how pages look: %(names)s."),
     "unreadable": _("Left out, because damaged or of an unsupported format: %(names)s."),
     "locked": _("Left out, because password-protected: %(names)s."),
     "large": _("Left out, because larger than a document may be: %(names)s."),

@@ -156,7 +156,11 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > 2 * limits.max_members:
             raise too_many(filename, limits)
+        has_pages = any(formats.is_page(entry.filename) for entry in entries)
         for entry in entries:
+            if formats.serves_pages(entry.filename, has_pages=has_pages):
+                members.leave_out("of_pages", entry.filename)
+                continue
             if entry.flag_bits & _ENCRYPTED:
                 members.leave_out("locked", entry.filename)
                 continue

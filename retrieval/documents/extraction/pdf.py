@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import pypdfium2
 import pypdfium2.raw as pdfium_c
@@ -35,7 +36,8 @@ _MOST_CHARACTERS = 120
 # Points between which a line stands at the same height.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
-_ROMAN = re.compile(r"[ivxlc]{1,7}", re.I)
+_ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
+_MOST_NUMBERS = 5
 
 _Shape = tuple[str, str]
 
@@ -97,17 +99,16 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
 
 
 def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """The line's words, and what its first and its last number are beyond the page's index."""
+    """The line's words, and what each of its numbers is beyond the page's index."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
     shapes = [(edge, f"={line}")]
-    numbers = list(_NUMBER.finditer(line))
-    for number in numbers[:1] + numbers[1:][-1:]:
+    for number in islice(_NUMBER.finditer(line), _MOST_NUMBERS):
         rest = f"{line[: number.start()]}#{line[number.end() :]}"
         shapes.append((edge, f"{rest}+{int(number[0]) - index}"))
-    if _ROMAN.fullmatch(line):
-        shapes.append((edge, "roman"))
+    if roman := _ROMAN.search(line):
+        shapes.append((edge, f"{line[: roman.start()]}roman"))
     return shapes
 
 

@@ -23,6 +23,10 @@ _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1
 _CHAPTER = re.compile(
     r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
 )
+# A line of a table of contents, and one between such lines: it ends in the number of a page.
+_LEADERS = re.compile(r"(?:[.…·]\s?){4,}\s*\w{1,5}$")
+_PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
+_FEWEST_ENTRIES = 3
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"”’)\]]*$")
 _LARGER = 1.12
 _SAME_SIZE = 0.08
@@ -65,12 +69,28 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     for page in pages:
         for line in page.lines:
             line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
+        _drop_contents(page)
     body = _body_size(pages)
     pitch = _usual_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_over_ends(groups)
     return _write(groups, pages)
+
+
+def _drop_contents(page: PrintedPage) -> None:
+    """Takes the entries of a table of contents out of the page: they hold the words of all sections, and answer
+    nothing.
+    """
+    entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
+    if len(entries) >= _FEWEST_ENTRIES:
+        is_all = 2 * len(entries) >= len(page.lines)
+        among = range(len(page.lines)) if is_all else range(entries[0], entries[-1])
+        page.lines = [
+            line
+            for at, line in enumerate(page.lines)
+            if at not in entries and not (at in among and _PAGE_NUMBER.search(line.text))
+        ]
 
 
 def largest_heading(pages: Sequence[PrintedPage]) -> str:

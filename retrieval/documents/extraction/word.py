@@ -61,6 +61,9 @@ def _write_blocks(document: Document, writer: MarkdownWriter) -> None:
         if not text:
             continue
         style = styles.of(block)
+        # An entry of a table of contents answers nothing.
+        if style.name.startswith("toc ") and text[-1].isdigit():
+            continue
         level = _read_outline_level(block) or style.heading_level
         if level is not None:
             writer.add_heading(text, level + has_title)

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +17,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.documents.file_loading import SKIPPED_FOLDERS, serves_pages
+from retrieval.documents.file_loading import SKIPPED_FOLDERS
+from retrieval.documents.formats import serves_pages
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.network import Client, check_listing
@@ -186,7 +187,7 @@ class GitConnector(Connector):
         for entry in iter_tree_contents(self._repository.object_store, tree):
             if stat.S_ISREG(entry.mode):
                 name = entry.path.decode("utf-8", "backslashreplace")
-                if serves_pages(PurePath(name), has_pages=True):
+                if serves_pages(name, has_pages=True):
                     continue
                 yield RemoteItem(name, name, entry.sha.decode(), self.address_of(name))
 

@@ -91,6 +91,15 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
     assert extracted.left_out == (LeftOut("unreadable", ("p.exe",), 1),)
 
 
+@pytest.mark.parametrize("page", ["docs/a.html", "scans/a.txt"])
+def test_pictures_that_pages_of_an_archive_show_are_no_documents(make_zip: MakeZip, page: str) -> None:
+    files = {page: b"<p>Some words of a page.</p>", "docs/images-tmp/screen.png": b"\x89PNG\r\n\x1a\n" + bytes(90)}
+    extracted = extract(make_zip(files), "site.zip")
+    is_page = page.endswith("html")
+    assert [member.name for member in extracted.members] == [page, *([] if is_page else ["docs/images-tmp/screen.png"])]
+    assert [each.kind for each in extracted.left_out] == (["of_pages"] if is_page else [])
+
+
 @pytest.mark.parametrize(
     ("files", "limits", "sentence"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 import docx
 import docx.document
 import pytest
+from docx.enum.style import WD_STYLE_TYPE
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
@@ -49,6 +50,13 @@ def test_a_document_becomes_markdown_in_order(save_docx: Save) -> None:
         assert extracted.text[section.start :].startswith("#" * section.level + " " + section.title)
     assert [extracted.text[span.start : span.end][:9] for span in extracted.protected] == ["| Group |"]
     assert extracted.title == "Warranty"
+
+
+def test_the_entries_of_a_table_of_contents_are_left_out(save_docx: Save) -> None:
+    document = sample()
+    style = document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
+    document.paragraphs[0].insert_paragraph_before("Periods\t2", style)
+    assert "Periods\t2" not in extract(save_docx(document), "w.docx").text
 
 
 def test_tracked_insertions_and_content_controls_are_read(save_docx: Save) -> None:

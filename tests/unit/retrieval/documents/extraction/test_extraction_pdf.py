@@ -43,6 +43,18 @@ def test_running_headers_and_page_numbers_are_dropped_and_nothing_else(make_pdf:
     assert kept == [line for n, word in enumerate("abcde", 1) for line in (f"Its value is {n * 7}", f"Topic {word}")]
 
 
+def test_a_running_header_is_known_by_any_of_its_numbers(make_pdf: MakePdf) -> None:
+    pages = [f"Manual 12 Bookworm {number} / 5\nWords of {number}\nmore of it" for number in range(1, 6)]
+    assert "Bookworm" not in extract(make_pdf(pages), "m.pdf").text
+
+
+def test_the_entries_of_a_table_of_contents_are_left_out(make_pdf: MakePdf) -> None:
+    entries = "\n".join(f"{n}.1 Part {n} . . . . . . . . {n}" for n in range(1, 5))
+    contents = f"Contents\n1 Chapter 1\n{entries}\n2 Chapter 3"
+    text = extract(make_pdf([contents, "It ends after ... 5\nYears pass: 12"]), "m.pdf").text
+    assert text.split() == ["Contents", "It", "ends", "after", "...", "5", "Years", "pass:", "12"]
+
+
 def test_short_files_keep_every_line(make_pdf: MakePdf) -> None:
     text = extract(make_pdf(["Same\none", "Same\ntwo", "Same\nthree"]), "m.pdf").text
     assert text.count("Same") == 3
