@@ -24,7 +24,7 @@ _CHAPTER = re.compile(
     r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
 )
 # A line of a table of contents, and one between such lines: it ends in the number of a page.
-_LEADERS = re.compile(r"(?:[.…·]\s?){4,}\s*\w{1,5}$")
+_LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"”’)\]]*$")
