@@ -57,7 +57,7 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
-class LinesField(SimpleArrayField):
+class ArrayLinesField(SimpleArrayField):
     """The values of an array, one a line; blank lines are left out."""
 
     def __init__(self, base_field: forms.Field, **options: Any) -> None:
@@ -130,7 +130,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> forms.Field | None:
         if isinstance(db_field, ArrayField):
-            kwargs |= {"form_class": LinesField, "widget": forms.Textarea(attrs={"rows": 3, "cols": 60})}
+            kwargs |= {"form_class": ArrayLinesField, "widget": forms.Textarea(attrs={"rows": 3, "cols": 60})}
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     @admin.display(description=_("question"), ordering="text")

@@ -19,7 +19,7 @@ _KEPT_SHARE, _KEPT_TEXT = 0.5, 0.9
 _DROPPED = frozenset(
     ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button", "input", "textarea"]
 )
-_FURNITURE = frozenset({"nav", "footer", "aside", "head"})
+_FURNITURE = frozenset({"nav", "footer", "aside"})
 # What DocBook, Sphinx and others call the ways to other pages.
 _FURNITURE_CLASSES = frozenset("toc navheader navfooter sphinxsidebar headerlink breadcrumb breadcrumbs".split())  # noqa: SIM905
 _INVISIBLE_STYLE = re.compile(
@@ -288,7 +288,7 @@ def _to_markdown(root: etree._Element) -> str:
 
 def _write(element: etree._Element, parts: list[str]) -> None:
     tag = element.tag
-    if not isinstance(tag, str):
+    if not isinstance(tag, str) or tag == "head":
         return
     if tag in _HEADINGS:
         parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flatten(element)}\n\n")

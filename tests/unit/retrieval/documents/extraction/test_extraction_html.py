@@ -89,3 +89,8 @@ def test_a_manual_keeps_the_notes_that_trafilatura_leaves_out() -> None:
     note = "<div class='note'><table><tr><th>Note</th></tr><tr><td>Mind the gap.</td></tr></table></div>"
     text = extract(f"<html><body>{step * 20}{note * 20}</body></html>".encode(), "manual.html").text
     assert text.count("Mind the gap.") == 20
+
+
+def test_a_main_element_that_the_parser_puts_into_the_head_is_read() -> None:
+    page = b"<html><title>Wombat</title><main><p>A wombat makes cubes.</p></main></html>"
+    assert extract(page, "w.html").text == "A wombat makes cubes.\n"
