@@ -170,7 +170,7 @@ def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, use
     return best
 
 
-CHUNKER_VERSION = "6"
+CHUNKER_VERSION = "7"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 

@@ -21,7 +21,15 @@ _DROPPED = frozenset(
 )
 _FURNITURE = frozenset({"nav", "footer", "aside"})
 # What DocBook, Sphinx and others call the ways to other pages.
-_FURNITURE_CLASSES = frozenset("toc navheader navfooter sphinxsidebar headerlink breadcrumb breadcrumbs".split())  # noqa: SIM905
+_FURNITURE_CLASSES = frozenset(
+    """
+    toc navheader navfooter sphinxsidebar headerlink copiable-anchor copiable-link hash-link breadcrumb breadcrumbs
+    """.split()  # noqa: SIM905
+)
+# "Previous:" and a bracket.
+_LONGEST_LABEL = 12
+# How a link says that it leads to the page before, the next one, or the one above.
+_WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _INVISIBLE_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
 )
@@ -102,8 +110,8 @@ def _is_in_main(element: etree._Element) -> bool:
 
 
 def _drop_contents(root: etree._Element) -> None:
-    """Removes tables of contents: lists of links of which most lead to a heading. They hold the words of all sections,
-    and answer nothing."""
+    """Removes tables of contents, which hold the words of all sections and answer nothing: lists of links of which most
+    lead to a heading. Before the first heading, any list of links is a menu."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     links: dict[etree._Element, int] = {}
@@ -117,21 +125,31 @@ def _drop_contents(root: etree._Element) -> None:
         linked[element] = letters[element] if is_link else sum(linked[child] for child in inner)
         links[element] = "#" in (element.get("href") or "") if is_link else sum(links[child] for child in inner)
     dropped: set[etree._Element] = set()
+    is_before_headings = any(element.tag in _HEADINGS for element in elements)
     for element in elements:
+        is_before_headings = is_before_headings and element.tag not in _HEADINGS
         if element.getparent() in dropped:
             dropped.add(element)
-        elif (
-            element.tag in _LISTS
-            and links[element] >= _FEWEST_ENTRIES
-            and linked[element] >= _LINKED_SHARE * letters[element]
-        ):
-            dropped.add(element)
-            _drop(element)
+        elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
+            entries = sum(1 for _ in element.iter("a")) if is_before_headings else links[element]
+            if entries >= _FEWEST_ENTRIES:
+                dropped.add(element)
+                _drop(element)
+
+
+def _drop_ways(root: etree._Element) -> None:
+    """Removes the lines that lead to the next page and the one before."""
+    for link in list(root.iter("a")):
+        if link.get("accesskey") or not _WAYS.isdisjoint((link.get("rel") or "").lower().split()):
+            line = next(link.iterancestors("p", "li", "td", "th", "div"), None)
+            if line is not None and _count_unlinked(line) <= _LONGEST_LABEL * len(list(line.iter("a"))):
+                _drop(line)
 
 
 def _tidy(root: etree._Element) -> None:
     """Drops what answers nothing, and writes anew what Markdown has no form for."""
     _drop_contents(root)
+    _drop_ways(root)
     _open_boxes(root)
     _write_definitions(root)
     _spread_tables(root)

@@ -67,6 +67,19 @@ def test_tables_of_contents_and_ways_to_other_pages_are_left_out() -> None:
         assert kept in text
 
 
+def test_menus_and_lines_that_lead_to_the_next_page_are_left_out() -> None:
+    menu = "".join(f'<li><a href="{name}.html">{name}</a></li>' for name in ("Products", "Support", "Prices"))
+    way = '<p>Next: <a href="b.html" rel="next">Bees</a>, Up: <a href="i.html" accesskey="u">Insects</a> [2]</p>'
+    body = "<p>An ant carries fifty times its weight.</p>" * 9
+    page = f"""<html><body><div><ul>{menu}</ul></div><div class="header">{way}</div><h1>Ants</h1>{body}
+        <dl><dt>Nest</dt><dd>Where <a rel="next" href="c.html">they</a> live, with one queen</dd></dl>
+        {way}</body></html>"""
+    text = extract(page.encode(), "ants.html").text
+    assert text.startswith("# Ants")
+    assert "Bees" not in text
+    assert "- Nest: Where they live, with one queen" in text
+
+
 def test_definitions_notes_and_steps_keep_their_form() -> None:
     page = f"""<html><head><title>Guide</title></head><body><h1>Guide</h1>
         <ol><li><p>Open the lid.</p></li><li>Close it.<ul><li>Push.</li></ul></li></ol>
