@@ -269,11 +269,13 @@ class Ranking:
     """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
     ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
+    ``unknown_words`` are those that nothing stood in for, or only what is hardly alike.
     """
 
     retriever: Retriever
     chunks: tuple[RankedChunk, ...]
     expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.answering.approved_answers import find_given, split_text
-from chat.answering.evidence import NEAR, Evidence, gather_evidence, nearest_unit
+from chat.answering.evidence import NEAR, Evidence, gather_evidence, nearest_unit, unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
@@ -296,6 +296,8 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
+    if unknown := unknown_names(draft.trace):
+        draft.notices.append(_("The documents do not mention %(names)s.") % {"names": ", ".join(unknown)})
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")
         names = ", ".join(named.values_list("name", flat=True))

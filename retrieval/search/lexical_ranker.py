@@ -141,6 +141,14 @@ class Bm25Ranker(Ranker):
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=expanded_terms(self._queries),
+            # Of two languages, a word that one has is known.
+            unknown_words=tuple(
+                word
+                for word in self._queries[0].unknown_words
+                if all(word in each.unknown_words for each in self._queries)
+            )
+            if self._queries
+            else (),
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:

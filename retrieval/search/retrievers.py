@@ -101,7 +101,13 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     finally:
         give_connections_back()
     return RetrieverResult(
-        replace(trace(StageStatus.OK, len(ranking.chunks)), expansions=ranking.expansions), ranking, ranker
+        replace(
+            trace(StageStatus.OK, len(ranking.chunks)),
+            expansions=ranking.expansions,
+            unknown_words=ranking.unknown_words,
+        ),
+        ranking,
+        ranker,
     )
 
 

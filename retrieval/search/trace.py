@@ -43,7 +43,8 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverTrace:
-    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` are its ranking's."""
+    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` and
+    ``unknown_words`` are its ranking's."""
 
     retriever: Retriever = field(metadata=json_name("leg"))
     status: StageStatus
@@ -51,6 +52,7 @@ class RetrieverTrace:
     milliseconds: float = 0.0
     error: str = ""
     expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ class Command(PreparedCommand):
                 self.stdout.write(f"{retriever.retriever} {retriever.status}{detail}")
             for typed, meant in retriever.expansions.items():
                 self.stdout.write(f"    {typed}: not in the documents; {', '.join(meant)} instead")
+            for typed in retriever.unknown_words:
+                if typed not in retriever.expansions:
+                    self.stdout.write(f"    {typed}: not in the documents")
         if trace.rerank is not None:
             detail = f": {trace.rerank.error}" if trace.rerank.error else f", {trace.rerank.judged} passages"
             self.stdout.write(f"{trace.rerank.reranker} {trace.rerank.status}{detail}")

@@ -221,3 +221,10 @@ def test_choices_may_name_what_any_searched_document_names(
     outcome(refusal)
     assert ask(collection=library.slug, anew=True).source_collections == [library.pk]
     assert ask(anew=True).source_collections == sorted([library.pk, other.pk])
+
+
+def test_a_name_that_no_document_has_is_told(library: Collection) -> None:
+    answer = asking.begin("How long must a password for Frobnicate be?", user=AnonymousUser(), visitor="browser-1")
+    async_to_sync(streams.finish)(answer.pk)
+    answer.refresh_from_db()
+    assert "The documents do not mention Frobnicate." in answer.notice

@@ -57,6 +57,12 @@ def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     assert result.hits[0].candidate.matched_terms == ("hospit",)
 
 
+def test_words_that_the_documents_lack_are_told(library: Collection) -> None:
+    result = search("valve hosptial MongoDB", everything(), method=SearchMethod.LEXICAL)
+    (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
+    assert [word.lower() for word in retriever.unknown_words] == ["mongodb", "mongo", "db"]
+
+
 @pytest.mark.parametrize("question", ["MX-9290-W", "mx9902w", "2027", '"hosptial"', "ospital", "pi"])
 def test_codes_numbers_quotations_first_letters_and_short_words_are_not_put_right(
     library: Collection, question: str

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.evidence import Evidence, nearest_unit, weigh
+from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
 from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.closeness import Calibration
-from retrieval.search.trace import SearchTrace
+from retrieval.search.trace import RetrieverTrace, SearchTrace, StageStatus
 from retrieval.types import Candidate, Retriever, RetrieverScore
 from tests.support.contexts import source
 from tests.support.traces import example_trace
@@ -61,6 +61,29 @@ def test_the_best_of_the_sources_counts_on_each_number() -> None:
     evidence = weigh(trace({1: (0.6, 0.1), 2: (0.2, 0.9)}), both, SCALE)
     assert evidence.features == pytest.approx({"closeness": 1.0, "coverage": 0.9})
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
+
+
+@pytest.mark.parametrize(
+    ("question", "unknown", "names"),
+    [
+        ("How do I export it to MongoDB?", ("mongodb",), ["mongodb"]),
+        ("Does Windows run it?", ("windows",), ["windows"]),
+        ("How much is the P-40?", ("P-40",), ["P-40"]),
+        # Ordinary words: the first of a sentence, and what has no capital.
+        ("Thanks. Hello, how heavy is it?", ("Thanks", "hello"), []),
+        ("how do I reimburse this?", ("reimburse",), []),
+    ],
+)
+def test_a_name_that_no_document_has_counts_against_an_answer(
+    question: str, unknown: tuple[str, ...], names: list[str]
+) -> None:
+    retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=unknown)
+    found = replace(trace({1: (0.6, 0.4)}), query=question)
+    asked = replace(found, retrievers=(retriever,))
+    assert unknown_names(asked) == names
+    known, lacking = (weigh(each, [source("The pump is green.")], SCALE) for each in (found, asked))
+    assert known.is_answerable
+    assert lacking.is_answerable == (not names)
 
 
 @pytest.mark.parametrize(("cosine", "calibration"), [(None, SCALE), (0.6, None)])
