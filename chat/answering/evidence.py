@@ -55,8 +55,6 @@ NEAR = 0.6
 # Of units that hold no word of the question, the vectors of this many are compared.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
-# What is before the first word of a sentence.
-_OPENS = re.compile(r"(?:^|[.!?:;\n])\W*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +152,18 @@ def _is_given(candidate: Candidate | None) -> bool:
 
 
 def unknown_names(trace: SearchTrace) -> list[str]:
-    """The names, codes and abbreviations of the question that no document searched has, not even nearly so spelt:
-    words with a capital that opens no sentence, or with a digit.
+    """The names and abbreviations of the question that no document searched has, not even nearly so spelt: words with a
+    capital that does not begin a sentence.
     """
-    return [
-        word
-        for retriever in trace.retrievers
-        for word in retriever.unknown_words
-        if any(_is_name(found, trace.query) for found in re.finditer(rf"\b{re.escape(word)}\b", trace.query, re.I))
-    ]
+    unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
+    found = [word for word in _WORD.finditer(trace.query) if word[0].lower() in unknown]
+    return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query)))
 
 
 def _is_name(word: re.Match[str], question: str) -> bool:
-    found = word[0]
-    return any(sign.isupper() or sign.isdigit() for sign in found[1:]) or (
-        found[0].isupper() and not _OPENS.search(question[: word.start()])
-    )
+    letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
+    opens_sentence = not before or before[-1] in ".!?:;\n"
+    return any(map(str.isupper, letters[1:])) or (letters[0].isupper() and not opens_sentence)
 
 
 def _cosine(candidate: Candidate) -> float | None:
