@@ -12,9 +12,11 @@ from ragsite.settings.answers import *
 from ragsite.settings.api import *
 from ragsite.settings.documents import *
 from ragsite.settings.env import BASE_DIR, DATA_DIR
+from ragsite.settings.gone import refuse_gone
 from ragsite.settings.search import *
 from ragsite.settings.services import *
 
+refuse_gone()
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 # Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.settings import env
+from ragsite.settings import env, gone
 from tests.support.fresh_settings import fresh_settings
 
 
@@ -50,7 +50,7 @@ def test_other_addresses_are_refused(variable, value: str) -> None:
         env.https_url("VARIABLE")
 
 
-def test_settings_are_explained_and_few() -> None:
+def test_settings_are_explained_and_few_and_none_of_them_went() -> None:
     text = (env.BASE_DIR / ".env.example").read_text()
     explained = set(re.findall(r"^#?([A-Z0-9_]+)=", text, re.MULTILINE))
     read = set()
@@ -58,6 +58,7 @@ def test_settings_are_explained_and_few() -> None:
         read |= set(re.findall(r"\b(?:env\.\w+|text)\(\s*\"([A-Z0-9_]+)\"", path.read_text()))
     read.remove("AWS_ENDPOINT_URL_S3")  # Amazon's own
     assert explained == read | {"HOST", "PORT"}
+    assert not explained & set(gone.GONE)
     assert len(read) <= 80
     assert len(text.splitlines()) <= 120
 
@@ -96,6 +97,7 @@ def test_what_is_derived_from_a_setting() -> None:
         ("ASK_RATE", "often", "ASK_RATE must be a rate such as 60/min, not 'often'"),
         ("BM25", "1.2,2", "BM25 must be k1 above 0 and b from 0 to 1"),
         ("LOG_FORMAT", "xml", "LOG_FORMAT must be text or json, not 'xml'"),
+        ("QUICK_SECONDS", "2", "QUICK_SECONDS is no longer a setting: it has a fixed value. Remove it"),
         ("AUDIT_DAYS", "1.5", "AUDIT_DAYS must be a whole number, not '1.5'"),
     ],
 )

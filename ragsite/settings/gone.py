@@ -1,0 +1,57 @@
+"""Settings that were there once. One that is still set is refused at the start, with what holds now."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ragsite.settings import env
+
+# What holds now, and in place of which settings.
+_NOW = {
+    "it has a fixed value": """
+        ANSWERS_WAITING ANSWER_CACHE_SECONDS CALLER_SHARE CHAT_INJECTION_CHECK CHAT_MODEL_TOOLS CROSS_ENCODER_PRECISION
+        CROSS_ENCODER_THREADS DATABASE_POOL_SIZE DATABASE_PREPARES_STATEMENTS DEBUG DISK_RESERVE_MIB DOCUMENT_GROUPS_KEY
+        DOCUMENT_MAX_PASSAGES DRAWINGS_AT_ONCE DRAWING_MEMORY_MIB DRAWING_SECONDS EMBEDDING_PRECISION
+        EMBEDDING_QUERY_TIMEOUT_SECONDS EMBEDDING_THREADS EVALUATE_ANSWERS EXTRACTION_MEMORY_MIB EXTRACTION_SECONDS
+        HSTS_SECONDS JUDGE_ATTEMPTS JUDGE_MAX_TOKENS JUDGE_RESPONSE_FORMAT JUDGE_TIMEOUT_SECONDS LOCAL_MODEL_PORT
+        LOCAL_MODEL_THREADS LOG_LEVEL OCR_MEMORY_MIB OCR_PAGE_SECONDS OCR_TURN_SECONDS OIDC_KEY_DAYS OIDC_NAME
+        OIDC_SESSION_HOURS OPENAI_TOTAL_SECONDS QUESTION_SECONDS QUICK_SECONDS REFORMULATE_TIMEOUT_SECONDS
+        REQUEST_MAX_MIB RETRIEVAL_LEG_TIMEOUT_SECONDS SAML_EMAIL_ATTRIBUTE SAML_NAME SIGN_IN_FAILURES
+        SLOW_DOCUMENTS_AT_ONCE SOURCES_AT_ONCE SOURCE_MAX_ITEMS SOURCE_REMOVAL_LIMIT SOURCE_STALE_MINUTES
+        SOURCE_TIMEOUT_SECONDS WORKER_MAX_MEMORY_MIB""",
+    "a search profile in the admin says it": """
+        CONTEXT_BUDGET_TOKENS REFORMULATE_WITH_MODEL RETRIEVAL_DEPTH RETRIEVAL_METHOD RETRIEVAL_RERANKER
+        RETRIEVAL_TOP_K""",
+    "a budget in the admin says it": "MODEL_COST_A_DAY MODEL_TOKENS_A_DAY QUESTIONS_A_DAY",
+    "the admin has superusers": "OIDC_SUPERUSER_GROUP",
+    "the provider says who has an account": "OIDC_CREATES_ACCOUNTS",
+    "the site has one database": "CACHE_URL DATABASE_REPLICA_LAG_SECONDS DATABASE_REPLICA_URLS",
+    "your proxy answers for it": "SECURITY_CONTACT",
+    "use ANSWERS_AT_ONCE": "ANSWERS_AT_ONCE_SITE",
+    "use ASK_RATE": "SEARCH_RATE",
+    "use AWS_ACCESS_KEY_ID and its like": """
+        FILES_S3_ACCESS_KEY FILES_S3_ENDPOINT FILES_S3_PREFIX FILES_S3_REGION FILES_S3_SECRET_KEY""",
+    "use BM25": "BM25_B BM25_K1",
+    "use EMAIL_URL": "EMAIL_HOST EMAIL_HOST_PASSWORD EMAIL_HOST_USER EMAIL_PORT EMAIL_USE_SSL EMAIL_USE_TLS",
+    "use EMBEDDING_PROMPTS": "EMBEDDING_DOCUMENT_PROMPT EMBEDDING_QUERY_PROMPT",
+    "use HSTS_SUBDOMAINS": "HSTS_PRELOAD",
+    "use HTTPS and ALLOWED_HOSTS": "CSRF_TRUSTED_ORIGINS PASSKEYS",
+    "use JUDGE_MODEL": "EVALUATE_WITH_MODEL",
+    "use LOG_FORMAT": "LOG_REQUESTS",
+    "use OIDC_GROUPS_CLAIM": "SAML_GROUPS_ATTRIBUTE",
+    "use OIDC_SERVER_URL or SAML_ENTITY_ID": "LDAP_URL",
+    "use OPENAI_PRICES": "OPENAI_PRICE_COMPLETION OPENAI_PRICE_PROMPT",
+    "use RERANK_MODEL": "CROSS_ENCODER_MODEL",
+    "use SIGN_UP": "SIGN_UP_DOMAINS",
+    "use gunicorn's --graceful-timeout": "WEB_GRACEFUL_SECONDS",
+}
+GONE = {name: now for now, names in _NOW.items() for name in names.split()}
+
+
+def refuse_gone() -> None:
+    """Raises: ImproperlyConfigured if one of them is set."""
+    for name, now in GONE.items():
+        if env.text(name):
+            raise ImproperlyConfigured(
+                f"{name} is no longer a setting: {now}. Remove it from the environment and .env."
+            )
