@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 
+from bench import with_constants
 from ragsite.machine import is_answering
+from retrieval.models import Collection, Document
+from tests.integration.test_killed import events_of
+from tests.support.model_server import ModelServer, model_server
 from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = [
@@ -18,11 +24,30 @@ pytestmark = [
 ]
 
 
-def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path: Path) -> None:
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with model_server() as state:
+        yield state
+
+
+def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(
+    tmp_path: Path, collection: Collection, ingest: Callable[..., Document], model: ModelServer
+) -> None:
+    ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
+    model.pieces, model.delay_seconds = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)], 0.5
     (tmp_path / "demo-loaded").touch()
     log = tmp_path / "serve.log"
     port = free_port()
-    site = SiteProcess(["django", "serve", "--port", str(port)], log, DATA_DIR=str(tmp_path), WEB_CONCURRENCY="1")
+    site = SiteProcess(
+        ["django", "serve", "--port", str(port)],
+        log,
+        DATA_DIR=str(tmp_path),
+        WEB_CONCURRENCY="1",
+        ANSWERS_AT_ONCE="1",
+        **with_constants(ANSWERS_WAITING=0),
+        OPENAI_BASE_URL=model.url,
+        OPENAI_MODEL="tiny",
+    )
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 60, f"the site\n{log.read_text()}")
         serve = psutil.Process(site.popen.pid)
@@ -32,9 +57,17 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path: Path
         assert set(running) == {"ragsite-web", "ragsite-worker", "ragsite-beat"}
         assert [process.name() for process in running["ragsite-web"].children()] == ["ragsite-web-1"]
         wait_until((tmp_path / "scheduler.seen").exists, 60, "the scheduler's sign of life")
-        running["ragsite-web"].kill()
+        # What the web server wrote when it was killed keeps no place in the queue.
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+        question = {"question": "How heavy is the MX-9920-W?", "anew": True}
+        with client.stream("POST", "/api/v1/ask/", json={**question, "stream": True}) as response:
+            events = events_of(response)
+            wait_until(lambda: next(events)[1] == "token")
+            running["ragsite-web"].kill()
+        model.delay_seconds = 0.0
         wait_until(lambda: "web ended with status -9" in log.read_text(), 60)
         wait_until(lambda: is_answering("127.0.0.1", port, "/readyz"), 60)
+        assert client.post("/api/v1/ask/", json=question).status_code == 200
         started = serve.children(recursive=True)
         site.popen.send_signal(signal.SIGTERM)
         assert site.popen.wait(30) == 0

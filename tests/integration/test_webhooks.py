@@ -1,4 +1,4 @@
-"""Webhooks: what is announced, and how it is signed and sent. ``test_jobs`` kills the workers of jobs."""
+"""Webhooks: what is announced, how it is signed and sent, and that no process's end loses it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 import json
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +20,11 @@ from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from retrieval import webhooks
-from retrieval.infrastructure.jobs import sweep_all
+from retrieval.infrastructure.jobs import sweep, sweep_all
 from retrieval.models import Collection, Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
 from tests.support.serving import QuietHandler, serving
-from tests.support.site import free_port
+from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +38,8 @@ class Receiver:
     def __init__(self) -> None:
         self.status, self.location, self.url = 204, "", ""
         self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
 
 @pytest.fixture
@@ -46,11 +50,13 @@ def receiver(settings: Any) -> Iterator[Receiver]:
     class Handler(QuietHandler):
         def do_POST(self) -> None:
             state.requests.append(({name.lower(): value for name, value in self.headers.items()}, self.read_body()))
+            state.may_answer.wait(60)
             self.send(status=state.status, **({"Location": state.location} if state.location else {}))
 
     with serving(Handler) as url:
         state.url = f"{url}/events"
         yield state
+        state.may_answer.set()
 
 
 def add(address: str, *events: str, secret: str = "") -> Webhook:
@@ -188,6 +194,28 @@ def test_a_machine_that_is_away_is_asked_again(receiver: Receiver) -> None:
     row = delivered(add(f"http://127.0.0.1:{free_port()}/"))
     assert row.status == "waiting"
     assert "cannot be reached" in row.error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver: Receiver, tmp_path: Path) -> None:
+    receiver.may_answer.clear()
+    webhook = add(receiver.url)
+    announce(EVENT, {"document": 7})
+    row = webhook.deliveries.get()
+    code = f"from retrieval.webhooks import deliver; deliver({row.pk})"
+    process = SiteProcess(["django", "shell", "-c", code], tmp_path / "log", SOURCE_PRIVATE_HOSTS="127.0.0.1")
+    wait_until(lambda: receiver.requests, 60, "the first request")
+    process.kill()
+    receiver.may_answer.set()
+    assert webhooks.deliver(row.pk) is None
+    # The worker is taken for dead when it was silent for long.
+    WebhookDelivery.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert sweep(WebhookDelivery) == 1
+    webhooks.deliver(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.attempts) == ("done", 2)
+    first, second = (headers["webhook-id"] for headers, _body in receiver.requests)
+    assert first == second
 
 
 def test_the_log_is_kept_for_a_week(receiver: Receiver) -> None:

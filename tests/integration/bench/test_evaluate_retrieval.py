@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from bench import ranking
+from bench import bulk, ranking
 from bench.beir import TestSet
 from bench.corpora import configuration_of
 from retrieval import conf
@@ -128,6 +128,31 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     evaluate(folder, "--methods", "lexical")
     assert len(chunk_ids()) == ChunkEmbedding.objects.count() == 4
     assert not Document.objects.filter(source="stray.txt").exists()
+    assert check() == []
+
+
+def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    original = bulk.insert_chunks
+    calls = []
+
+    def insert_one_document_only(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise Killed
+        return original(*arguments)
+
+    monkeypatch.setattr(bulk, "insert_chunks", insert_one_document_only)
+    with pytest.raises(Killed):
+        evaluate(folder)
+    assert len(calls) == 2
+    assert not Chunk.objects.exists()
+    assert not Document.objects.exists()
+    monkeypatch.setattr(bulk, "insert_chunks", original)
+    evaluate(folder, "--methods", "lexical")
+    assert len(chunk_ids()) == 4
     assert check() == []
 
 

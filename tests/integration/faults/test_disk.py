@@ -323,14 +323,16 @@ def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: 
 
 
 def test_the_schedule_goes_on(tmp_path: Path, settings: LazySettings) -> None:
-    settings.SCHEDULER_SEEN_FILE = tmp_path / "nowhere" / "seen"
-    scheduler = beat.Scheduler(celery_app)
-    assert "sweep" in scheduler.schedule
-    scheduler.tick()
-    settings.SCHEDULER_SEEN_FILE.parent.mkdir()
-    scheduler._seen_at = 0.0
-    scheduler.tick()
-    assert settings.SCHEDULER_SEEN_FILE.exists()
+    with small_disk(tmp_path / "data", "64k") as small:
+        settings.SCHEDULER_SEEN_FILE = small.path / "seen"
+        small.fill()
+        scheduler = beat.Scheduler(celery_app)
+        assert "sweep" in scheduler.schedule
+        scheduler.tick()
+        small.make_room()
+        scheduler._seen_at = 0.0
+        scheduler.tick()
+        assert settings.SCHEDULER_SEEN_FILE.exists()
 
 
 def test_the_database_keeps_some_room_for_itself(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from django.utils import timezone
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
 from retrieval.sources import comparing, sync_runs
 from retrieval.sources.kinds import KINDS
@@ -110,44 +109,6 @@ def test_a_long_run_is_handed_back_and_goes_on(source: Source, monkeypatch: pyte
     run = run_once(source)
     assert (run.status, run.added, run.attempts) == ("waiting", 1, 0)
     assert numbers(sync_runs.finish_in_process(run)) == (10, 0, 0, 0, 0)
-
-
-def test_a_run_whose_worker_was_killed_is_finished_by_another(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Killed(BaseException):
-        """As kill -9: nothing that the worker would do afterwards is done."""
-
-    save, fetch = comparing.submit, FolderConnector.fetch
-    fetched: list[str] = []
-
-    def killed(*arguments: Any, **options: Any) -> Any:
-        if Document.objects.count() == 3:
-            raise Killed
-        return save(*arguments, **options)
-
-    def counted(self: Any, item: Any, validators: Any) -> Any:
-        fetched.append(item.name)
-        return fetch(self, item, validators)
-
-    run = sync_runs.request_run(source)
-    with monkeypatch.context() as patched:
-        patched.setattr(comparing, "submit", killed)
-        with pytest.raises(Killed):
-            sync(run.pk)
-    assert (len(names()), source.items.count(), standing_of(source).state) == (3, 3, SourceState.RUNNING)
-    with pytest.raises(sync_runs.RunRefused):
-        sync_runs.request_run(source)
-    SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
-    assert sweep(SourceRun) == 1
-
-    monkeypatch.setattr(FolderConnector, "fetch", counted)
-    finished = sync(run.pk)
-    assert finished is not None
-    assert (finished.status, numbers(finished), finished.attempts) == ("done", (10, 0, 0, 0, 0), 2)
-    assert len(fetched) == 7
-    assert len(set(finished.details["added"])) == len(finished.details["added"]) == 10
-    assert len(names()) == source.items.count() == 10
-    assert standing_of(source).state == SourceState.IN_SYNC
-    assert numbers(run_once(source)) == (0, 0, 10, 0, 0)
 
 
 def test_a_lost_lease_writes_nothing(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import multiprocessing.connection
 import os
+import subprocess
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -160,6 +162,25 @@ def test_a_file_of_the_cache_appears_whole_and_what_a_killed_process_left_is_swe
     assert list(tmp_path.iterdir()) == [running]
     write_whole(tmp_path / "graph.onnx", b"whole")
     assert (tmp_path / "graph.onnx").read_bytes() == b"whole"
+
+
+WRITES = """
+import os, sys, time
+from pathlib import Path
+from retrieval.index.embedders.onnx import write_whole
+os.fsync = lambda _descriptor: (print("half", flush=True), time.sleep(600))
+write_whole(Path(sys.argv[1]), b"whole")
+"""
+
+
+def test_a_file_of_the_cache_whose_writer_is_killed_is_not_taken_for_whole(tmp_path: Path) -> None:
+    path = tmp_path / "graph.onnx"
+    writer = subprocess.Popen([sys.executable, "-c", WRITES, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "half\n"
+    writer.kill()
+    writer.communicate()
+    assert [left.name.startswith(".building-") for left in tmp_path.iterdir()] == [True]
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:

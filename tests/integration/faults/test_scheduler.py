@@ -1,0 +1,47 @@
+"""The scheduler hangs. A worker that dies in the midst of work: `test_killed.py`; one that hangs: `test_health.py`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from bench import with_constants
+from ragsite.operations import readiness
+from tests.support.site import SiteProcess, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+
+def degraded(client: Client) -> list[str]:
+    found: list[str] = client.get("/readyz").json()["degraded"]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
+
+
+def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
+    seen = settings.SCHEDULER_SEEN_FILE
+    beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log", **with_constants(CELERY_BEAT_MAX_LOOP_INTERVAL=1))
+    try:
+        wait_until(seen.exists, 60, "the scheduler")
+        assert "scheduler" not in degraded(client)
+        beat.popen.send_signal(signal.SIGSTOP)
+        os.utime(seen, (0, 0))  # time passes
+        assert "scheduler" in degraded(client)
+        beat.popen.send_signal(signal.SIGCONT)
+        wait_until(lambda: "scheduler" not in degraded(client), 60, "the scheduler again")
+    finally:
+        beat.popen.send_signal(signal.SIGCONT)
+        beat.stop()
+        seen.unlink(missing_ok=True)

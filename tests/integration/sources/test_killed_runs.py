@@ -1,0 +1,89 @@
+"""`manage.py sync` ended by kill -9 while it saves a document: nothing is lost or doubled, and what is told is true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from retrieval.infrastructure.jobs import sweep
+from retrieval.models import Collection, Document, SourceItem, SourceRun
+from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.sync_runs import RunRefused, request_run, sync
+from tests.support.site import SiteProcess, database_url, wait_until
+from tests.support.sources import make_source, names, numbers, remote_of, run_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SAVED = 3
+_LOCK = 40_917
+
+
+@contextmanager
+def stopped_while_saving() -> Iterator[None]:
+    """Whoever saves one document more than SAVED waits, in the midst of its transaction, until this ends."""
+    with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url())), autocommit=True) as holder:
+        holder.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        holder.execute(
+            f"""CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF (SELECT count(*) FROM retrieval_document) >= {SAVED} THEN
+                    PERFORM pg_advisory_xact_lock({_LOCK});
+                END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER stop_here BEFORE INSERT ON retrieval_document FOR EACH ROW EXECUTE FUNCTION stop_here()"""
+        )
+        try:
+            yield
+        finally:
+            holder.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+            holder.execute("DROP FUNCTION stop_here CASCADE")
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted", [_LOCK]
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_killed_run_is_finished_by_another_process(collection: Collection, tmp_path: Path) -> None:
+    with remote_of("webdav", tmp_path) as remote:
+        for name in "abcdef":
+            remote.put(name, f"The pump {name} weighs 30 kilograms.")
+        source = make_source(collection, "webdav", remote.options)
+        allowed = {"SOURCE_FOLDERS": str(tmp_path), "SOURCE_PRIVATE_HOSTS": "127.0.0.1"}
+        with stopped_while_saving():
+            process = SiteProcess(["django", "sync", "Shelf", "--json"], tmp_path / "sync.log", **allowed)
+            wait_until(somebody_waits, 60, f"the fourth document\n{process.log.read_text()}")
+            process.kill()
+        read = remote.reads()
+        wait_until(lambda: not somebody_waits(), 10)
+
+        run = SourceRun.objects.get()
+        items = SourceItem.objects.exclude(outcome=SourceItem.Outcome.PASSED)
+        assert (run.status, len(names()), items.count()) == ("running", SAVED, SAVED)
+        assert standing_of(source).state == SourceState.RUNNING
+        with pytest.raises(RunRefused):
+            request_run(source)
+        SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
+        assert sweep(SourceRun) == 1
+
+        finished = sync(run.pk)
+        assert finished is not None
+        assert (finished.status, numbers(finished), finished.attempts) == ("done", (6, 0, 0, 0, 0), 2), finished.details
+        assert len(finished.details["added"]) == len(set(finished.details["added"])) == 6
+        # Only what was not saved is read again.
+        assert len(remote.reads()) <= 6 - SAVED, read
+        assert len(names()) == items.count() == 6
+        texts = {document.file.read() for document in Document.objects.filter(origin=source)}
+        assert all(any(f"pump {name} ".encode() in text for text in texts) for name in "abcdef")
+        assert standing_of(source).state == SourceState.IN_SYNC
+        assert numbers(run_once(source)) == (0, 0, 6, 0, 0)
