@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -18,6 +19,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.attribution import LoopingAnswer
+from chat.answering.citations import NUMBERS_IN_BRACKETS
 from chat.answering.completion_client import CompletionClient, Request
 from chat.answering.filtered_stream import OutputStream
 from chat.answering.machinery import MachineryStream
@@ -25,6 +27,7 @@ from chat.answering.prompts import (
     BYTES_PER_TOKEN,
     NO_ANSWER,
     PROMPT_VERSION,
+    REMEMBERED_TURNS,
     compose,
     estimated_tokens,
     quote_result,
@@ -136,6 +139,13 @@ _NOTHING = Usage(0, 0)
 _AROUND = " \t\r\n\"'`*["
 
 
+# Less than these characters may be meant: "Yes, both do."
+LEAST_REPEATED = 40
+_SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
+_BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")
+_HALF_MARKER = re.compile(r"\[[\d, ]{0,20}\Z")
+
+
 class _Opening:
     """Holds a model's text back until it is clear that the model does not decline."""
 
@@ -158,6 +168,43 @@ class _Opening:
         if held.strip(_AROUND).startswith(NO_ANSWER):
             raise NoAnswer
         return held.lstrip()
+
+
+class _Repetition:
+    """Holds back what an answer repeats of an earlier one from its beginning, as small models do with follow-ups: whole
+    sentences or lines, of LEAST_REPEATED characters or more together.
+    """
+
+    def __init__(self, history: Sequence[Turn]) -> None:
+        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _without_markers(turn.answer))]
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """The text that can be shown after this piece; may be empty."""
+        if not self._earlier:
+            return text
+        self._held += text
+        if self._is_repeated(self._held):
+            return ""
+        repeated = [
+            end.end() for end in _SENTENCE_ENDS.finditer(self._held) if self._is_repeated(self._held[: end.end()])
+        ]
+        at = repeated[-1] if repeated and repeated[-1] >= LEAST_REPEATED else 0
+        self._earlier = []
+        return self._held[at:]
+
+    def close(self) -> str:
+        """The text that was held back: an answer that says nothing else."""
+        return self._held if self._earlier else ""
+
+    def _is_repeated(self, text: str) -> bool:
+        plain = _without_markers(text)
+        return any(earlier.startswith(plain) for earlier in self._earlier)
+
+
+def _without_markers(text: str) -> str:
+    plain = " ".join(NUMBERS_IN_BRACKETS.sub("", _HALF_MARKER.sub("", text)).split())
+    return _BLANK_BEFORE_SIGN.sub("", plain)
 
 
 class OpenAICompatibleGenerator:
@@ -215,13 +262,15 @@ class OpenAICompatibleGenerator:
         if tables is not None:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
         texts = self._rounds(messages, dialogue, known, draft, ends_at)
-        said = ""
+        said, repetition = "", _Repetition(history)
         try:
             async with aclosing(texts) as pieces:
                 async for piece in pieces:
                     said += piece
-                    if shown := output.feed(piece):
+                    if shown := output.feed(repetition.feed(piece)):
                         yield shown
+            if shown := output.feed(repetition.close()):
+                yield shown
             if rest := output.close(is_cut=draft.cut_off):
                 yield rest
             if not draft.calls:

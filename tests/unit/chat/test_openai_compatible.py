@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from chat.exceptions import GenerationFailed, NoAnswer
 from chat.types import AnswerDraft, ContextSource, Usage
 from retrieval.exceptions import ImproperModel
 from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.types import Turn
 from tests.support.contexts import source
 from tests.support.model_server import ModelServer, model_server
 from tests.support.traces import example_draft
@@ -59,6 +61,29 @@ async def pieces(server: ModelServer, sources: list[ContextSource]) -> list[str]
 
 async def test_text_is_streamed_and_markers_come_whole(server: ModelServer, sources: list[ContextSource]) -> None:
     assert await pieces(server, sources) == ["The pump weighs", " 3450 grams", " [1]."]
+
+
+EARLIER = "The pump weighs 3450 grams when it is empty [2]. It is made of steel [1]."
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"{EARLIER} Its lid is of brass.", "Its lid is of brass."),
+        ("The pump weighs 3450 grams when it is empty. [1] The lid adds 20 grams.", "The lid adds 20 grams."),
+        ("The pump weighs 3450 grams when it is full.", "The pump weighs 3450 grams when it is full."),
+        # It says nothing else, or so little that it may be meant.
+        (EARLIER, EARLIER),
+        ("It is made of steel. And brass.", "It is made of steel. And brass."),
+    ],
+)
+async def test_what_a_follow_up_repeats_of_the_answer_before_is_left_out(
+    server: ModelServer, sources: list[ContextSource], said: str, shown: str
+) -> None:
+    server.pieces = [f" {word}" for word in said.split(" ")]
+    history = (Turn("How heavy is it?", EARLIER), Turn("Of what is it made?", "It is made of steel [1]."))
+    answer = "".join([piece async for piece in generator(server).compose(draft_of(sources), history)])
+    assert re.sub(r" ?\[\d\]", "", answer) == re.sub(r" ?\[\d\]", "", shown)
 
 
 async def test_the_request_quotes_the_sources_and_is_the_same_each_time(
