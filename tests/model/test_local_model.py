@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from pathlib import Path
@@ -12,7 +11,6 @@ import httpx2
 import psutil
 import pytest
 from django.conf import LazySettings
-from django.core.management import call_command
 from django.test import Client
 
 from bench import with_constants
@@ -159,11 +157,3 @@ def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document
         assert not any(each.is_running() for each in started)
     finally:
         process.stop()
-
-
-def test_the_command_that_measures_a_model(model_file: Path, capsys) -> None:
-    call_command("benchmark_model", str(model_file), "--prompt-tokens", "200", "--answer-tokens", "8", "--json")
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["prompt_tokens_per_second"] > 0
-    assert measured["written_tokens_per_second"] > 0
-    assert measured["resident_mib"] > model_file.stat().st_size / 2**20 / 2
