@@ -184,14 +184,15 @@ class _Repetition:
         if not self._earlier:
             return text
         self._held += text
-        if self._is_repeated(self._held):
-            return ""
-        repeated = [
-            end.end() for end in _SENTENCE_ENDS.finditer(self._held) if self._is_repeated(self._held[: end.end()])
-        ]
-        at = repeated[-1] if repeated and repeated[-1] >= LEAST_REPEATED else 0
-        self._earlier = []
-        return self._held[at:]
+        while not self._is_repeated(self._held):
+            ends = [end.end() for end in _SENTENCE_ENDS.finditer(self._held)]
+            repeated = max((end for end in ends if self._is_repeated(self._held[:end])), default=0)
+            if repeated < LEAST_REPEATED:
+                self._earlier = []
+                return self._held
+            # What follows may be the answer to another question.
+            self._held = self._held[repeated:]
+        return ""
 
     def close(self) -> str:
         """The text that was held back: an answer that says nothing else."""

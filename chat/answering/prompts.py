@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-PROMPT_VERSION = 7
+PROMPT_VERSION = 8
 # What the model is to say, alone, when the sources do not hold the answer.
 NO_ANSWER = "NO_ANSWER"
 # Of the conversation this much is told: it says what is being talked about, the sources say what is so.
@@ -238,11 +238,18 @@ def _conversation(history: Sequence[Turn]) -> str:
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_one_line(turn.question)}")
         if turn.answer:
-            lines.append(f"Answered: {_one_line(NUMBERS_IN_BRACKETS.sub('', turn.answer))[:REMEMBERED_CHARACTERS]}")
+            lines.append(f"Answered: {_remembered(turn.answer)}")
     if not lines:
         return ""
     told = _as_quotation("\n".join(lines))
     return f"Earlier in this conversation, to understand the question by; this is not a source:\n{told}"
+
+
+def _remembered(answer: str) -> str:
+    """Its first sentences, without markers and code: what is cut in the middle, a small model copies."""
+    text = _one_line(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
+    end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
+    return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
 def _name(tables: Sequence[str]) -> str:

@@ -128,6 +128,11 @@ def test_another_subject_other_rules_and_a_long_dialogue_begin_anew() -> None:
 def test_a_long_earlier_answer_is_shortened() -> None:
     _, user = told(composed("And?", source("Text."), history=(Turn("What?", "word " * 1000),)))
     assert len(user) < prompts.REMEMBERED_CHARACTERS + 300
+    sentences = Turn("What?", f"{'It is a pump. ' * 20}It weighs {'very ' * 20}much. ```\ncode\n```")
+    _, user = told(composed("And?", source("Text."), history=(sentences,)))
+    assert user.count("It is a pump.") == 20
+    assert "weighs" not in user
+    assert "code" not in user
 
 
 def test_the_sources_that_ranked_lowest_are_left_out_first() -> None:
