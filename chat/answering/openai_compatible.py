@@ -185,8 +185,10 @@ class _Repetition:
             return text
         self._held += text
         while not self._is_repeated(self._held):
+            # A block of code is left out whole, or not at all.
             ends = [end.end() for end in _SENTENCE_ENDS.finditer(self._held)]
-            repeated = max((end for end in ends if self._is_repeated(self._held[:end])), default=0)
+            ends = [at for at in ends if self._is_repeated(self._held[:at]) and self._held.count("```", 0, at) % 2 == 0]
+            repeated = max(ends, default=0)
             if repeated < LEAST_REPEATED:
                 self._earlier = []
                 return self._held

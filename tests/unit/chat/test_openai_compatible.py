@@ -63,6 +63,7 @@ async def test_text_is_streamed_and_markers_come_whole(server: ModelServer, sour
     assert await pieces(server, sources) == ["The pump weighs", " 3450 grams", " [1]."]
 
 
+PAINTED = "It is made of steel, painted green and grey."
 EARLIER = "The pump weighs 3450 grams when it is empty [2]. It is made of steel [1]."
 
 
@@ -71,7 +72,8 @@ EARLIER = "The pump weighs 3450 grams when it is empty [2]. It is made of steel 
     [
         (f"{EARLIER} Its lid is of brass.", "Its lid is of brass."),
         ("The pump weighs 3450 grams when it is empty. [1] The lid adds 20 grams.", "The lid adds 20 grams."),
-        (f"{EARLIER} It is made of steel, painted green and grey. Its lid is of brass.", "Its lid is of brass."),
+        (f"{EARLIER} {PAINTED} Its lid is of brass.", "Its lid is of brass."),
+        (f"{PAINTED}\n```\nRAL 6002\nRAL 9005\n```", "```\nRAL 6002\nRAL 9005\n```"),
         ("The pump weighs 3450 grams when it is full.", "The pump weighs 3450 grams when it is full."),
         # It says nothing else, or so little that it may be meant.
         (EARLIER, EARLIER),
@@ -82,7 +84,7 @@ async def test_what_a_follow_up_repeats_of_the_answer_before_is_left_out(
     server: ModelServer, sources: list[ContextSource], said: str, shown: str
 ) -> None:
     server.pieces = [f" {word}" for word in said.split(" ")]
-    history = (Turn("How heavy is it?", EARLIER), Turn("And?", "It is made of steel, painted green and grey."))
+    history = (Turn("How heavy is it?", EARLIER), Turn("And?", f"{PAINTED}\n```\nRAL 6002\nRAL 7001\n```"))
     answer = "".join([piece async for piece in generator(server).compose(draft_of(sources), history)])
     assert re.sub(r" ?\[\d\]", "", answer) == re.sub(r" ?\[\d\]", "", shown)
 
