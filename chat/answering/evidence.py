@@ -152,18 +152,20 @@ def _is_given(candidate: Candidate | None) -> bool:
 
 
 def unknown_names(trace: SearchTrace) -> list[str]:
-    """The names and abbreviations of the question that no document searched has, not even nearly so spelt: words with a
-    capital that does not begin a sentence.
+    """The names and abbreviations of an English or Dutch question that no document searched has, not even nearly so
+    spelt: words with a capital that does not begin a sentence. In other languages, abbreviations alone.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
+    # In German, every noun has a capital.
+    capitals_are_names = bool(detect_language(trace.query))
     found = [word for word in _WORD.finditer(trace.query) if word[0].lower() in unknown]
-    return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query)))
+    return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 
 
-def _is_name(word: re.Match[str], question: str) -> bool:
+def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bool:
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
     opens_sentence = not before or before[-1] in ".!?:;\n"
-    return any(map(str.isupper, letters[1:])) or (letters[0].isupper() and not opens_sentence)
+    return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not opens_sentence)
 
 
 def _cosine(candidate: Candidate) -> float | None:

@@ -71,6 +71,8 @@ def test_the_best_of_the_sources_counts_on_each_number() -> None:
         # Ordinary words: the first of a sentence, and what has no capital.
         ("Thanks. Hello, how heavy is it?", ("Thanks", "hello"), []),
         ("how do I reimburse this?", ("reimburse",), []),
+        # German, whose nouns all have one.
+        ("Wie beantrage ich Urlaub?", ("urlaub",), []),
     ],
 )
 def test_a_name_that_no_document_has_counts_against_an_answer(
