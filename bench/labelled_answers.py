@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
 from chat.answering.citations import cited_sentences
-from chat.answering.support import SentenceSupport, Statement, SupportScorer, cut_passage, groundedness
+from chat.answering.support import SentenceSupport, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
 LEAST_OVERLAP = 3
@@ -106,12 +106,10 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
     spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text)]
-    texts = [answer.text[start:end] for start, end in spans]
-    judgements = scorer.score([Statement(text) for text in texts])
     sentences = tuple(
-        JudgedSentence(text, judgement, _is_marked(answer, *span))
-        for text, judgement, span in zip(texts, judgements, spans, strict=True)
-        if judgement is not None
+        JudgedSentence(text, judgement, _is_marked(answer, start, end))
+        for start, end in spans
+        if (judgement := scorer.score(text := answer.text[start:end])) is not None
     )
     return JudgedAnswer(answer, sentences, groundedness(each.judgement.support for each in sentences))
 

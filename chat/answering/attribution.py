@@ -24,7 +24,7 @@ from chat.answering.citations import (
     find_undecided,
     keep_known_markers,
 )
-from chat.answering.support import Statement, SupportScorer, declines, extract_assertion
+from chat.answering.support import THRESHOLD, SupportScorer, declines, extract_assertion
 from chat.answering.verification import evidence_of, is_foreign
 from chat.answering.words import numbers_asserted, stems
 from retrieval.exceptions import RetrievalError
@@ -107,19 +107,19 @@ class Attributor:
         if extract_assertion(sentence) is None:
             return self._find_holder(sentence)
         markers = self.markers
-        measured = self._scorer.score([Statement(sentence, (marker,)) for marker in markers])
-        supports = {marker: found.support for marker, found in zip(markers, measured, strict=True) if found}
-        supporting = {marker for marker, found in zip(markers, measured, strict=True) if found and found.supported}
-        if kept := tuple(marker for marker in dict.fromkeys(own) if marker in supporting):
+        supports = {marker: self._support(sentence, (marker,)) for marker in markers}
+        if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
             return kept
-        if supporting:
-            return (max(markers, key=lambda marker: supports[marker] if marker in supporting else 0.0),)
+        likely = sorted(markers, key=lambda marker: -supports[marker])[:MOST_PAIRED]
+        if likely and supports[likely[0]] >= THRESHOLD:
+            return (likely[0],)
         if self._sources and all(is_foreign(source, text) for source in self._sources):
             return self._find_by_meaning(sentence)
-        likely = sorted(markers, key=lambda marker: -supports.get(marker, 0.0))[:MOST_PAIRED]
-        pairs = list(combinations(likely, 2))
-        together = self._scorer.score([Statement(sentence, pair) for pair in pairs])
-        return next((pair for pair, found in zip(pairs, together, strict=True) if found and found.supported), ())
+        return next((pair for pair in combinations(likely, 2) if self._support(sentence, pair) >= THRESHOLD), ())
+
+    def _support(self, sentence: str, markers: Collection[int]) -> float:
+        found = self._scorer.score(sentence, markers)
+        return found.support if found else 0.0
 
     def find_code(self, code: str) -> tuple[int, ...]:
         """The marker of the first source that contains the lines of a block of code; empty if none does."""

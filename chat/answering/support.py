@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from operator import mul
 
 from chat.answering.words import (
     StemmedWord,
@@ -80,11 +82,9 @@ _DECLINES = re.compile(
 )
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 _MARKER = re.compile(r"\[\d{1,3}\]")
-# What stands before a word that is written with a capital whether it is a name or not: the first of a sentence, of an
-# item, of a quotation, of what follows a colon.
+# Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
-_ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•]")
-_OPENING_SIGNS = frozenset("\"'“‘(*_`")
+_OPENING = re.compile(rf"(?:\A|{_TITLE}\.|[!?:;|•\n\"“‘'(*])[\s\"'“‘(*_`]*\Z")
 _JOINING_WORDS = """
 passage passages source sources given provided provide based according information answer question following
 mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
@@ -138,29 +138,13 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """The stems of the capitalised words, without single letters (units, labels) and initials of the words before."""
-    for at, word in enumerate(words):
-        written = text[word.start : word.end]
-        if len(written) < 2 or not written[0].isupper() or _opens_sentence(text, word.start):
-            continue
-        initials = written.lower()
-        before = words[max(0, at - len(initials)) : at]
-        if written.isupper() and "".join(each.stem[0] for each in before) == initials:
-            continue
-        yield word.stem
+    """The stems of the capitalised words, without single letters (units, labels)."""
+    for word in words:
+        if word.end - word.start > 1 and text[word.start].isupper() and not _OPENING.search(text, 0, word.start):
+            yield word.stem
 
 
-def _opens_sentence(text: str, at: int) -> bool:
-    """Whether a word at this offset would have a capital in any case."""
-    start = at
-    while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
-        start -= 1
-    if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in '"“‘(*'):
-        return True
-    return _ENDING.match(text, start - 1) is not None
-
-
-# What an answer is checked against: passages cut into sentences, and where the words of an assertion stand.
+# What an answer is checked against: passages cut into sentences.
 
 PHRASE_REACH = 2
 """Two words stand together when at most one other that carries meaning is between them."""
@@ -247,59 +231,6 @@ class SentenceMatch:
     share: float
 
 
-class AssertionCheck:
-    """Compares an assertion with the passages that should support it.
-
-    ``weigh`` gives a stem's weight. ``weights`` are those of the assertion's stems.
-    """
-
-    def __init__(
-        self, assertion: Assertion, passages: Sequence[EvidencePassage], weigh: Callable[[str], float]
-    ) -> None:
-        self.assertion = assertion
-        self.passages = passages
-        self.weights = {word.stem: weigh(word.stem) for word in assertion.words}
-        self._total = sum(self.weights.values())
-        self.stems: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
-        # By their numbers among the assertion's words.
-        self.missing_words = [at for at, word in enumerate(assertion.words) if word.stem not in self.stems]
-
-    @cached_property
-    def matches(self) -> list[SentenceMatch]:
-        """All sentences, those with most of the assertion's weight first; ties in the order of the text."""
-        matches = [
-            SentenceMatch(passage, sentence, self._share_of(sentence.stems))
-            for passage in self.passages
-            for sentence in passage.sentences
-        ]
-        return sorted(matches, key=lambda match: -match.share)
-
-    @cached_property
-    def verbatim_match(self) -> SentenceMatch | None:
-        """The span in which the assertion occurs word for word, white space and markup at its ends aside; None if it
-        does not.
-        """
-        words = " ".join(self.assertion.text.strip(_EDGES).split())
-        holders = {passage.marker for passage in self.passages if passage.holds_verbatim(words)}
-        return next((match for match in self.matches if match.passage.marker in holders), None) if holders else None
-
-    def share_of_best_pair(self) -> float:
-        """The largest share of the assertion's weight that two consecutive sentences contain, including their passage's
-        title.
-
-        Two sentences are taken because the second often calls "it" what the first names.
-        """
-        shares = (
-            self._share_of(passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
-            for passage in self.passages
-            for at in range(len(passage.sentences))
-        )
-        return max(shares, default=0.0)
-
-    def _share_of(self, stems: frozenset[str]) -> float:
-        return sum(self.weights[stem] for stem in self.weights.keys() & stems) / self._total
-
-
 class SupportReason(StrEnum):
     """A reason to doubt a sentence."""
 
@@ -317,158 +248,137 @@ is always below."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A sentence of an answer, and the markers of the passages it is based on; if it has none, any of them."""
-
-    text: str
-    markers: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """How far a statement is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
+    """How far a sentence is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
 
-    ``features`` is None for a statement that a passage contains word for word. ``match`` is None if no passage contains
-    any of its words.
+    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if one contains it word for word.
     """
 
     support: float
     reasons: tuple[SupportReason, ...]
     match: SentenceMatch | None
-    features: Features | None = None
+    verbatim: bool = False
 
     @property
     def supported(self) -> bool:
         return self.support >= THRESHOLD
 
 
+SAME_SUBJECT = 0.7
+"""Share of an assertion's weight that one sentence must hold before a `not` in one of the two counts against it."""
+
+
 class SupportScorer:
-    """Checks statements against the passages of one answer."""
+    """Checks sentences against the passages of one answer."""
 
     def __init__(self, passages: Sequence[EvidencePassage]) -> None:
         self._passages = tuple(passages)
         self._sentence_count = sum(len(passage.sentences) for passage in passages)
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
-    def score(self, statements: Sequence[Statement]) -> list[SentenceSupport | None]:
-        """The support of each statement, in order; None for one that asserts nothing (:func:`extract_assertion`).
+    def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
+        """The support of a sentence by the passages it cites; None if it asserts nothing (:func:`extract_assertion`).
 
-        A statement is checked against the passages it cites. A statement that cites none of the given passages is
-        checked against all of them, and has the reason `uncited`.
+        A sentence that cites none of the given passages is checked against all of them, and has the reason `uncited`.
         """
-        return [self._score(statement) for statement in statements]
-
-    def _score(self, statement: Statement) -> SentenceSupport | None:
-        assertion = extract_assertion(statement.text)
+        assertion = extract_assertion(text)
         if assertion is None:
             return None
-        cited = [passage for passage in self._passages if passage.marker in statement.markers]
-        check = AssertionCheck(assertion, cited or self._passages, self._weigh)
+        cited = [passage for passage in self._passages if passage.marker in markers]
+        passages = cited or self._passages
         uncited = () if cited else (SupportReason.UNCITED,)
-        if check.verbatim_match is not None:
-            return SentenceSupport(1.0, uncited, check.verbatim_match)
-        match = next((match for match in check.matches if match.share > 0), None)
-        features = measure_features(check)
-        return SentenceSupport(estimate_support(features), (*list_reasons(features), *uncited), match, features)
+        stems = {word.stem for word in assertion.words}
+        weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
+        matches = [
+            SentenceMatch(passage, sentence, _share(weights, sentence.stems))
+            for passage in passages
+            for sentence in passage.sentences
+        ]
+        matches.sort(key=lambda match: -match.share)
+        words = " ".join(assertion.text.strip(_EDGES).split())
+        holders = {passage.marker for passage in passages if passage.holds_verbatim(words)}
+        if holder := next((match for match in matches if match.passage.marker in holders), None):
+            return SentenceSupport(1.0, uncited, holder, verbatim=True)
+        support, reasons = estimate_support(
+            _shares_of_doubt(assertion, passages, weights), _find_doubts(assertion, passages, matches)
+        )
+        nearest = matches[0] if matches and matches[0].share > 0 else None
+        return SentenceSupport(support, (*reasons, *uncited), nearest)
 
-    def _weigh(self, stem: str) -> float:
-        return stem_weight(self._holders[stem], self._sentence_count)
+
+def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
+    """The share of the assertion's weight that these stems hold."""
+    return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
 
 
-# Features ------------------------------------------------------------------------------------------------------------
-
-SAME_SUBJECT = 0.7
-"""Share of an assertion's weight that one sentence must hold before a `not` in one of the two counts against it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """Reasons for doubt as numbers: 0 without doubt, larger with more.
-
-    Shares, from 0 to 1: ``unfamiliar``, the assertion's words that no passage contains; ``unphrased``, its pairs of
-    neighbouring words that never occur together in them; ``scattered``, the weight in words that the best two
+def _shares_of_doubt(
+    assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
+) -> tuple[float, float, float]:
+    """Three shares, 0 without doubt, 1 without a passage: of the assertion's words, those that no passage contains; of
+    its pairs of neighbouring words, those that never occur together; and the weight in words that the best two
     consecutive sentences lack.
 
-    ``unknown_numbers`` and ``unknown_names`` count numbers and names that no passage contains. ``contradicted`` is true
-    if the sentence with nearly the same words negates a word that the assertion does not, or the other way round.
+    Two sentences are taken, with their passage's title, because the second often calls "it" what the first names.
     """
-
-    unfamiliar: float
-    unphrased: float
-    scattered: float
-    unknown_numbers: int
-    unknown_names: int
-    contradicted: bool
-
-
-def measure_features(check: AssertionCheck) -> Features:
-    """The reasons to doubt an assertion, given its passages; all of them without a passage."""
-    assertion, passages = check.assertion, check.passages
+    known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
+    together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
     neighbours = list(pairs([word.stem for word in assertion.words], 1))
-    together = frozenset().union(*(passage.pairs for passage in passages))
-    numbers = frozenset().union(*(passage.numbers for passage in passages))
-    return Features(
-        unfamiliar=len(check.missing_words) / len(assertion.words),
-        unphrased=sum(pair not in together for pair in neighbours) / len(neighbours) if neighbours else 0.0,
-        scattered=1.0 - check.share_of_best_pair(),
-        unknown_numbers=sum(not (values & numbers) for values in assertion.numbers),
-        unknown_names=len(set(assertion.names) - check.stems),
-        contradicted=_is_contradicted(check),
+    best = max(
+        (
+            _share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            for passage in passages
+            for at in range(len(passage.sentences))
+        ),
+        default=0.0,
+    )
+    return (
+        sum(word.stem not in known for word in assertion.words) / len(assertion.words),
+        sum(pair not in together for pair in neighbours) / len(neighbours) if neighbours else 0.0,
+        1.0 - best,
     )
 
 
-def _is_contradicted(check: AssertionCheck) -> bool:
-    if not check.matches or check.matches[0].share < SAME_SUBJECT:
-        return False
-    nearest = check.matches[0].sentence
-    return contradicts(check.weights.keys(), check.assertion.text, nearest.stems, nearest.text)
-
-
-# Probability ---------------------------------------------------------------------------------------------------------
+def _find_doubts(
+    assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
+) -> Iterator[SupportReason]:
+    """A number or a name that no passage contains, and a word that either the assertion or the sentence with nearly the
+    same words negates.
+    """
+    numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
+    if not all(values & numbers for values in assertion.numbers):
+        yield SupportReason.NUMBER
+    if not set(assertion.names) <= frozenset().union(*(passage.stems for passage in passages)):
+        yield SupportReason.NAME
+    if matches and matches[0].share >= SAME_SUBJECT:
+        nearest, stems = matches[0].sentence, {word.stem for word in assertion.words}
+        if contradicts(stems, assertion.text, nearest.stems, nearest.text):
+            yield SupportReason.NEGATION
 
 
 # Fitted by logistic regression on the 2,228 sentences with an assertion of the 408 answers of RAGTruth's question
 # answering half (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on, 8 % of them
 # marked by people; docs/adr/0012-support-of-sentences.md says how they do on answers that they were not fitted on.
 INTERCEPT = -5.678
-WEIGHTS: Mapping[str, float] = {"unfamiliar": 0.473, "unphrased": 3.116, "scattered": 2.043}
+WEIGHTS = (0.473, 3.116, 2.043)
 
-# How likely a sentence is wrong that is fine but for this. On the same sentences people marked 62 % of those with an
-# unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls below
-# the threshold. Contradictions are too rare there to tell: 3 in 1,000 good sentences seem to contradict their source,
-# and so do 94 of 100 that a `not` was put into.
-UNKNOWN_NUMBER = 0.6
-UNKNOWN_NAME = 0.35
-CONTRADICTED = 0.4
+# By so much a sentence is less likely right, the strongest first. On the same sentences people marked 62 % of those
+# with an unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls
+# below the threshold. Contradictions are too rare there to tell: 3 in 1,000 good sentences seem to contradict their
+# source, and so do 94 of 100 that a `not` was put into.
+FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
-def _support_by_words(features: Features) -> float:
-    """The probability, by words alone, that a sentence is supported; numbers, names and negations are left out."""
-    against = INTERCEPT + sum(weight * getattr(features, name) for name, weight in WEIGHTS.items())
-    return 1.0 / (1.0 + math.exp(against))
-
-
-def estimate_support(features: Features) -> float:
-    """The probability that a sentence is supported, 0 to 1; its reasons for doubt count as independent (noisy-or)."""
-    support = _support_by_words(features)
-    if features.unknown_numbers:
-        support *= 1.0 - UNKNOWN_NUMBER
-    if features.unknown_names:
-        support *= 1.0 - UNKNOWN_NAME
-    if features.contradicted:
-        support *= 1.0 - CONTRADICTED
-    return support
-
-
-def list_reasons(features: Features) -> tuple[SupportReason, ...]:
-    """The reasons to doubt a sentence, the strongest first; none for a supported one."""
-    holds = {
-        SupportReason.NUMBER: features.unknown_numbers > 0,
-        SupportReason.NEGATION: features.contradicted,
-        SupportReason.NAME: features.unknown_names > 0,
-        SupportReason.WORDS: _support_by_words(features) < THRESHOLD,
-    }
-    return tuple(reason for reason, is_so in holds.items() if is_so)
+def estimate_support(
+    shares: Sequence[float], doubts: Iterable[SupportReason]
+) -> tuple[float, tuple[SupportReason, ...]]:
+    """The probability that a sentence is supported, 0 to 1, its reasons for doubt being independent (noisy-or); and the
+    reasons, the strongest first, none for a supported sentence.
+    """
+    found = set(doubts)
+    by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
+    reasons = [reason for reason in FACTORS if reason in found]
+    support = by_words * math.prod(FACTORS[reason] for reason in reasons)
+    return support, (*reasons, *([SupportReason.WORDS] if by_words < THRESHOLD else []))
 
 
 def groundedness(supports: Iterable[float]) -> float:

@@ -10,7 +10,6 @@ from chat.answering.support import (
     EvidencePassage,
     EvidenceSentence,
     SentenceSupport,
-    Statement,
     SupportScorer,
 )
 from chat.answering.units import quotable_units
@@ -34,15 +33,16 @@ def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
     scorer = SupportScorer([evidence_of(source) for source in sources])
-    sentences = cited_sentences(text)
-    checked = scorer.score([Statement(text[each.start : each.end], each.markers) for each in sentences])
     return Verified(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
             for marker, words in cited_words(text)
             if marker.number in by_marker
         ),
-        tuple(_checked(sentence, support, comparable) for sentence, support in zip(sentences, checked, strict=True)),
+        tuple(
+            _checked(each, scorer.score(text[each.start : each.end], each.markers), comparable)
+            for each in cited_sentences(text)
+        ),
     )
 
 
@@ -59,7 +59,7 @@ def _cite(
     if verbatim:
         start, end = verbatim
     else:
-        (support,) = scorer.score([Statement(words, (marker.number,))])
+        support = scorer.score(words, (marker.number,))
         value = _support_value(support, is_comparable)
         closest = (
             support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
@@ -129,12 +129,12 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
         supported=None if value is None else support.supported,
         reasons=tuple(map(str, support.reasons)) if value is not None else (),
         best=BestPlace(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
-        verbatim=support.features is None and support.supported,
+        verbatim=support.verbatim,
     )
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
     """The support, rounded; None for another language, unless the source contains the words verbatim."""
-    if support is None or not (is_comparable or support.features is None):
+    if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import remove_markers
-from chat.answering.support import THRESHOLD, EvidencePassage, Statement, SupportScorer, cut_passage
+from chat.answering.support import THRESHOLD, EvidencePassage, SupportScorer, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
@@ -58,9 +58,9 @@ def _supported(expected: str, reply: EvidencePassage) -> float | None:
     if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
-    judged = SupportScorer([reply]).score([Statement(sentence) for sentence in sentences])
+    scorer = SupportScorer([reply])
     # A sentence that claims nothing, such as a bare word, has no support; its words are not in the reply.
-    supports = [one.support for one in judged if one is not None]
+    supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.answering.support import (
     THRESHOLD,
-    Features,
     SentenceSupport,
-    Statement,
     SupportReason,
     SupportScorer,
     cut_passage,
     estimate_support,
     groundedness,
-    list_reasons,
 )
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
@@ -27,7 +22,7 @@ PASSAGES = [cut_passage(1, PUMP, "Manual of the MX-9920"), cut_passage(2, WARRAN
 
 
 def judged(text: str, *markers: int) -> SentenceSupport:
-    (judgement,) = SupportScorer(PASSAGES).score([Statement(text, markers)])
+    judgement = SupportScorer(PASSAGES).score(text, markers)
     assert judgement is not None
     return judgement
 
@@ -35,13 +30,13 @@ def judged(text: str, *markers: int) -> SentenceSupport:
 def test_what_stands_in_the_passage_is_supported() -> None:
     judgement = judged("- It  weighs 3450 grams,\nand **Mr. Jansen designed it**.".replace("*", ""), 1)
     assert judgement.support == 1.0
-    assert judgement.features is None
+    assert judgement.verbatim
     assert judgement.match is not None
     assert PUMP[judgement.match.sentence.start : judgement.match.sentence.end].startswith("It weighs 3450")
 
 
 def test_a_beginning_of_a_longer_number_is_not_verbatim() -> None:
-    assert judged("The working pressure is 1", 1).features is not None
+    assert not judged("The working pressure is 1", 1).verbatim
 
 
 @pytest.mark.parametrize(
@@ -65,7 +60,7 @@ def test_other_words_for_the_same_are_supported(text: str) -> None:
     judgement = judged(text, 1)
     assert judgement.supported
     assert judgement.reasons == ()
-    assert judgement.features is not None
+    assert not judgement.verbatim
 
 
 def test_a_statement_is_held_against_what_it_cites() -> None:
@@ -85,41 +80,28 @@ def test_both_of_two_cited_passages_bear_a_statement_out() -> None:
     assert judged(text, 1, 2).support > judged(text, 1).support
 
 
-def test_what_claims_nothing_is_not_judged_and_order_is_kept() -> None:
-    statements = [
-        Statement("Here is how:"),
-        Statement("The pump weighs 3450 grams.", (1,)),
-        Statement("Any questions?"),
-    ]
-    judgements = SupportScorer(PASSAGES).score(statements)
-    assert [judgement is None for judgement in judgements] == [True, False, True]
-
-
 def test_no_passage_bears_nothing_out() -> None:
-    (judgement,) = SupportScorer([]).score([Statement("The pump weighs 3450 grams.")])
+    judgement = SupportScorer([]).score("The pump weighs 3450 grams.")
     assert judgement is not None
     assert not judgement.supported
     assert judgement.match is None
 
 
 shares = st.floats(0, 1)
-features = st.builds(Features, shares, shares, shares, st.integers(0, 3), st.integers(0, 3), contradicted=st.booleans())
+three = st.lists(shares, min_size=3, max_size=3)
+doubts = st.frozensets(st.sampled_from([SupportReason.NUMBER, SupportReason.NAME, SupportReason.NEGATION]))
 
 
-@given(features)
-def test_support_is_a_probability_that_no_doubt_raises(found: Features) -> None:
-    value = estimate_support(found)
-    assert 0 <= value <= 1
-    for worse in (
-        replace(found, unfamiliar=found.unfamiliar + 0.1),
-        replace(found, unphrased=found.unphrased + 0.1),
-        replace(found, scattered=found.scattered + 0.1),
-        replace(found, unknown_numbers=found.unknown_numbers + 1),
-        replace(found, unknown_names=found.unknown_names + 1),
-        replace(found, contradicted=True),
-    ):
-        assert estimate_support(worse) <= value
-    assert bool(list_reasons(found)) is (value < THRESHOLD)
+@given(three, three, doubts, doubts)
+def test_support_is_a_probability_that_no_doubt_raises(
+    low: list[float], more: list[float], found: frozenset[SupportReason], further: frozenset[SupportReason]
+) -> None:
+    support, reasons = estimate_support(low, found)
+    assert 0 <= support <= 1
+    assert (
+        estimate_support([each + added for each, added in zip(low, more, strict=True)], found | further)[0] <= support
+    )
+    assert bool(reasons) is (support < THRESHOLD)
 
 
 @given(st.lists(shares, max_size=8))
