@@ -84,7 +84,7 @@ _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 _MARKER = re.compile(r"\[\d{1,3}\]")
 # Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
-_OPENING = re.compile(rf"(?:\A|{_TITLE}\.|[!?:;|•\n\"“‘'(*])[\s\"'“‘(*_`]*\Z")
+_ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING_WORDS = """
 passage passages source sources given provided provide based according information answer question following
 mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
@@ -140,8 +140,14 @@ def _blank(match: re.Match[str]) -> str:
 def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
     """The stems of the capitalised words, without single letters (units, labels)."""
     for word in words:
-        if word.end - word.start > 1 and text[word.start].isupper() and not _OPENING.search(text, 0, word.start):
+        if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
             yield word.stem
+
+
+def _opens_sentence(text: str, at: int) -> bool:
+    """Whether a word at this offset would have a capital in any case."""
+    before = text[:at].rstrip(" \t\"'“‘(*_`")
+    return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
 # What an answer is checked against: passages cut into sentences.
