@@ -167,20 +167,21 @@ class ExtractedText:
     ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
     ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
     ``members`` are the files that it holds, of formats that are read, each under a name of its own.
-    ``left_out`` says what of the file is not in the text, such as hidden sheets.
+    ``left_out`` says what of the file is not in the text, such as hidden sheets. A parser may leave out the media type,
+    and the title of a file that has none.
     """
 
     text: str
-    media_type: str
-    title: str
-    sections: tuple[Section, ...] = ()
-    pages: tuple[Page, ...] = ()
-    protected: tuple[Span, ...] = ()
+    media_type: str = ""
+    title: str = ""
+    sections: Sequence[Section] = ()
+    pages: Sequence[Page] = ()
+    protected: Sequence[Span] = ()
     holds_records: bool = False
-    tables: tuple[TableGrid, ...] = ()
-    unread_pages: tuple[int, ...] = ()
-    members: tuple[Member, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    tables: Sequence[TableGrid] = ()
+    unread_pages: Sequence[int] = ()
+    members: Sequence[Member] = ()
+    left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:
         """The number of the page that holds ``offset`` (between two pages, the earlier); None for a file without

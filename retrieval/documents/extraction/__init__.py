@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from retrieval.documents import formats
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, Span, derive_title, too_much_text
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
@@ -50,24 +49,32 @@ def extract(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
     detected = formats.detect(data, name)
-    more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
-    extracted = _parse(detected, data, name, limits, more)
+    extracted = _parse(detected, data, name, limits, recognised or {})
     if not _WORD.search(extracted.text) and not extracted.unread_pages:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)
-    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
-    protected = sorted(extracted.protected, key=lambda span: span.start)
-    return replace(extracted, sections=tuple(sections), protected=tuple(protected))
+    return replace(
+        extracted,
+        media_type=extracted.media_type or detected.media_type,
+        title=extracted.title or derive_title(name),
+        sections=sorted(
+            (section for section in extracted.sections if section.title), key=lambda section: section.start
+        ),
+        protected=sorted(extracted.protected, key=lambda span: span.start),
+    )
 
 
-def _parse(detected: Format, data: bytes, name: str, limits: ExtractionLimits, more: dict[str, Any]) -> ExtractedText:
+def _parse(
+    detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
+) -> ExtractedText:
     """What the parser of the format makes of the file. Raises: DocumentRejected for whatever the parser raises."""
     module, _, function = detected.extractor.partition(":")
     # Parsers are imported when they are first needed: they load slowly.
     parser = getattr(importlib.import_module(module), function)
+    more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:
-        extracted: ExtractedText = parser(data, name, detected.media_type, limits, **more)
+        return parser(data, name, detected.media_type, limits, **more)  # type: ignore[no-any-return]
     except (DocumentRejected, MemoryError):
         raise
     except RecursionError as error:
@@ -83,7 +90,6 @@ def _parse(detected: Format, data: bytes, name: str, limits: ExtractionLimits, m
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
         ) from error
-    return extracted
 
 
 def printable_name(filename: str) -> str:

@@ -186,4 +186,4 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     if not members.found:
         names = ", ".join(name for each in members.left_out for name in each.names)
         raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
-    return writer.finish(media_type=media_type, title=title, members=members.found, left_out=members.left_out)
+    return writer.finish(title, members=members.found, left_out=members.left_out)

@@ -14,9 +14,9 @@ from lxml import etree
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.plain import find_title, parse_structure
+from retrieval.documents.extraction.plain import with_structure
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title, too_much_text
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000
@@ -50,18 +50,9 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 length += len(text)
             if length > limits.max_text_chars:
                 raise too_much_text(filename, limits)
-    text = "\n\n".join(parts) + "\n"
-    sections, protected = parse_structure(text)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
     title = plain_title(canonical(str(declared[0]))) if declared else ""
-    title = find_title(sections) if title.casefold() in _NO_TITLES else title
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=title or derive_title(filename),
-        sections=tuple(sections),
-        protected=tuple(protected),
-    )
+    return with_structure("\n\n".join(parts) + "\n", "" if title.casefold() in _NO_TITLES else title)
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:

@@ -8,10 +8,10 @@ import trafilatura
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.plain import find_title, parse_structure
+from retrieval.documents.extraction.plain import with_structure
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 # The main text must hold this share of the page's headings and code blocks, and of its letters outside links. Menus
 # are links. Of manuals in HTML, trafilatura leaves out 10 to 38 %: notes, nested lists, captions.
@@ -68,15 +68,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
         text = visible
     if not text.strip() and has_links:
         raise DocumentRejected(f"{filename} holds only links to other pages: it answers no question.")
-    text = canonical(text).strip("\n") + "\n"
-    sections, protected = parse_structure(text)
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=title or find_title(sections) or derive_title(filename),
-        sections=tuple(sections),
-        protected=tuple(protected),
-    )
+    return with_structure(canonical(text).strip("\n") + "\n", title)
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:

@@ -38,11 +38,11 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     message = email.message_from_bytes(data, policy=email.policy.default)
-    return _write_mail(message, filename, media_type, limits)
+    return _write_mail(message, filename, limits)
 
 
 def _write_mail(
-    message: EmailMessage, filename: str, media_type: str, limits: ExtractionLimits, linked: Iterable[str] = ()
+    message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
     """The mail as text. The pictures that its page shows, such as the logos of signatures, are no documents, nor is
     what is only ``linked`` to."""
@@ -74,7 +74,7 @@ def _write_mail(
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
     writer.add_paragraph(words)
-    return writer.finish(media_type=media_type, title=subject, members=members.found, left_out=members.left_out)
+    return writer.finish(subject, members=members.found, left_out=members.left_out)
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -133,7 +133,7 @@ class _Embedded(oxmsg.Message):
 
 def extract_outlook_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     mail, linked = _as_mail(oxmsg.Message.load(io.BytesIO(data)))
-    return _write_mail(mail, filename, media_type, limits, linked)
+    return _write_mail(mail, filename, limits, linked)
 
 
 def _headers(message: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 
 Element = etree._Element
 
@@ -128,8 +128,7 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
     body = root.find(f".//{name('office:text')}")
     if body is not None:
         _Body(root, writer).write(body)
-    title = title or next((section.title for section in writer.sections if section.level == 1), "")
-    return writer.finish(media_type=media_type, title=title or derive_title(filename))
+    return writer.finish(title or writer.first_title)
 
 
 def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -144,10 +143,7 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
             hidden.append(str(number))
         else:
             _write_slide(page, number, body, writer)
-    title = title or (writer.sections[0].title if writer.sections else "")
-    return writer.finish(
-        media_type=media_type, title=title or derive_title(filename), left_out=leave_out("slides", hidden)
-    )
+    return writer.finish(title or writer.first_title, left_out=leave_out("slides", hidden))
 
 
 def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
@@ -264,14 +260,7 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
             hidden.append(table.get(name("table:name")) or "")
         else:
             shown.append(_read_sheet(table, filename))
-    return write_sheets(
-        shown,
-        filename,
-        media_type,
-        title or derive_title(filename),
-        limits,
-        leave_out("sheets", [canonical(name) for name in hidden]),
-    )
+    return write_sheets(shown, filename, title, limits, leave_out("sheets", [canonical(name) for name in hidden]))
 
 
 def _read_sheet(table: Element, filename: str) -> Sheet:

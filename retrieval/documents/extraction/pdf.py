@@ -18,15 +18,7 @@ from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, ord
 from retrieval.documents.extraction.printed_tables import join_tables, set_tables
 from retrieval.documents.extraction.printed_text import compose, largest_heading
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import (
-    ExtractedText,
-    ExtractionLimits,
-    Page,
-    Section,
-    derive_title,
-    plain_title,
-    too_much_text,
-)
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, plain_title, too_much_text
 
 _EDGE_LINES = 2
 _FEWEST_PAGES = 4
@@ -140,13 +132,12 @@ def extract_pdf(
     bookmarks = _locate_sections(text, pages, outline)
     title = plain_title(canonical(declared))
     return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(read) or derive_title(filename),
+        text,
+        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(read),
+        unread_pages=[number for number in scans if number not in recognised],
         # Bookmarks are what the author calls headings; what the fonts show is a guess.
-        unread_pages=tuple(number for number in scans if number not in recognised),
-        sections=tuple(bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings),
-        pages=tuple(pages),
+        sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
+        pages=pages,
     )
 
 
@@ -255,11 +246,6 @@ def extract_picture(
     for page in printed:
         page.lines = order_lines(page.lines, page.height)
     text, pages, sections = compose(printed)
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=sections[0].title if sections else derive_title(filename),
-        sections=tuple(sections),
-        pages=tuple(pages),
-        unread_pages=tuple(number for number in range(1, count + 1) if number not in recognised),
-    )
+    title = sections[0].title if sections else ""
+    unread = [number for number in range(1, count + 1) if number not in recognised]
+    return ExtractedText(text, title=title, sections=sections, pages=pages, unread_pages=unread)

@@ -9,13 +9,12 @@ from markdown_it import MarkdownIt
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
-from retrieval.media_types import PLAIN, RST
+from retrieval.media_types import RST
 from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
     Section,
     Span,
-    derive_title,
     find_line_starts,
     plain_title,
 )
@@ -31,13 +30,14 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
     sections, protected = parse_structure(text, body_start)
     if body_start:
         protected = [Span(0, len(text[:body_start].rstrip())), *protected]
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=metadata.get("title") or find_title(sections) or derive_title(filename),
-        sections=tuple(sections),
-        protected=tuple(protected),
-    )
+    title = metadata.get("title") or find_title(sections)
+    return ExtractedText(text, title=title, sections=sections, protected=protected)
+
+
+def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
+    """Markdown ``text`` with its headings and the blocks to keep whole; its headings give the title it lacks."""
+    sections, protected = parse_structure(text)
+    return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
@@ -96,21 +96,12 @@ _CAPITALS = re.compile("[A-Z]{3}")
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text = decode(data, filename)
     sections = find_underlined(text)
-    if media_type == PLAIN and sections and has_markup(text):
-        media_type = RST
-    protected: list[Span] = []
-    if media_type == RST:
-        text = to_markdown(text)
-        sections, protected = parse_structure(text)
-    elif not sections:
-        sections = find_headings(text)
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=_find_own_title(text, sections, media_type) or derive_title(filename),
-        sections=tuple(sections),
-        protected=tuple(protected),
-    )
+    if media_type == RST or (sections and has_markup(text)):
+        return with_structure(to_markdown(text), media_type=RST)
+    sections = sections or find_headings(text)
+    # In text without markup only a heading that opens the text can be trusted to name all of it.
+    is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
+    return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
 
 def find_underlined(text: str) -> list[Section]:
@@ -127,13 +118,6 @@ def find_underlined(text: str) -> list[Section]:
             if title := plain_title(lines[at + height - 2]):
                 sections.append(Section(starts[at], styles.index(style) + 1, title))
     return sections
-
-
-def _find_own_title(text: str, sections: list[Section], media_type: str) -> str:
-    # In text without markup only a heading that opens the text can be trusted to name all of it.
-    if media_type == PLAIN and (not sections or text[: sections[0].start].strip() or sections[0].title[0].isdigit()):
-        return ""
-    return find_title(sections)
 
 
 def find_headings(text: str) -> list[Section]:

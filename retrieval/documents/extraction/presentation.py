@@ -13,7 +13,7 @@ from pptx.oxml.ns import qn
 from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 
 # Shapes that stand about as high are read from left to right.
 _SAME_HEIGHT = 300_000
@@ -30,17 +30,13 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
     for number, slide in enumerate(presentation.slides, start=1):
         writer.begin_page()
         if slide._element.get("show") in ("0", "false"):
-            hidden.append(number)
+            hidden.append(str(number))
             continue
         _write_slide(slide, number, writer)
     title = plain_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
-        title = writer.sections[0].title if writer.sections else ""
-    return writer.finish(
-        media_type=media_type,
-        title=title or derive_title(filename),
-        left_out=leave_out("slides", [str(number) for number in hidden]),
-    )
+        title = writer.first_title
+    return writer.finish(title, left_out=leave_out("slides", hidden))
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:

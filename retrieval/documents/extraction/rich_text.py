@@ -9,7 +9,7 @@ from striprtf.striprtf import rtf_to_text
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 _TITLE = re.compile(r"\{\\title ([^{}]{1,300})\}")
 # A style of headings, in the sheet of styles: its number, and its level from 0, or the level from 1 in its name.
@@ -52,11 +52,7 @@ def extract_rich_text(data: bytes, filename: str, media_type: str, limits: Extra
             writer.add_paragraph(words)
     writer.add_table(rows)
     title = _TITLE.search(source)
-    first = next((section.title for section in writer.sections if section.level == 1), "")
-    return writer.finish(
-        media_type=media_type,
-        title=(plain_title(_read_words(f"{{{title[1]}}}")) if title else "") or first or derive_title(filename),
-    )
+    return writer.finish((plain_title(_read_words(f"{{{title[1]}}}")) if title else "") or writer.first_title)
 
 
 def _read_words(source: str) -> str:

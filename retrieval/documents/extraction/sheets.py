@@ -9,7 +9,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, derive_title, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
@@ -75,7 +75,6 @@ class _Table:
 def write_sheets(
     sheets: Sequence[Sheet],
     filename: str,
-    media_type: str,
     title: str,
     limits: ExtractionLimits,
     left_out: tuple[LeftOut, ...] = (),
@@ -88,7 +87,7 @@ def write_sheets(
             writer.add_heading(sheet.name, 1)
         for table in _find_tables(sheet):
             _write_table(table, writer)
-    return replace(writer.finish(media_type=media_type, title=title, left_out=left_out), holds_records=True)
+    return writer.finish(title, left_out=left_out, holds_records=True)
 
 
 def _write_table(table: _Table, writer: MarkdownWriter) -> None:
@@ -268,8 +267,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     return write_sheets(
         [_read_sheet(sheet) for sheet in shown],
         filename,
-        media_type,
-        plain_title(canonical(properties.title or "")) or derive_title(filename),
+        plain_title(canonical(properties.title or "")),
         limits,
         leave_out("sheets", [canonical(name) for name in hidden]) + leave_out("formulas", (), _count_formulas(data)),
     )

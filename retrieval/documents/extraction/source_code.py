@@ -73,13 +73,8 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
         cuts = [0, *(at for at, _, _ in found)] if media_type != JSON else [0]
     edges = [starts[at] for at in cuts] + [len(text)]
     blocks = [Span(start, start + len(text[start:end].rstrip())) for start, end in itertools.pairwise(edges)]
-    return ExtractedText(
-        text=text,
-        media_type=media_type,
-        title=filename,
-        sections=tuple(sections),
-        protected=tuple(block for block in blocks if block.start < block.end),
-    )
+    protected = [block for block in blocks if block.start < block.end]
+    return ExtractedText(text, title=filename, sections=sections, protected=protected)
 
 
 def _find_definitions(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import replace
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import TSV
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
@@ -37,7 +36,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     header, body = _split_header(rows)
     writer = MarkdownWriter(filename, limits)
     writer.add_rows(header, body)
-    return replace(writer.finish(media_type=media_type, title=derive_title(filename)), holds_records=True)
+    return writer.finish(holds_records=True)
 
 
 def sniff_delimiter(source: str) -> str:

@@ -16,7 +16,7 @@ from docx.text.paragraph import Paragraph
 from retrieval.documents.extraction.archive import check_archive
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
@@ -30,9 +30,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     _unwrap(document)
     writer = MarkdownWriter(filename, limits)
     _write_blocks(document, writer)
-    first = next((section.title for section in writer.sections if section.level == 1), "")
-    title = plain_title(canonical(document.core_properties.title or "")) or first
-    return writer.finish(media_type=media_type, title=title or derive_title(filename))
+    return writer.finish(plain_title(canonical(document.core_properties.title or "")) or writer.first_title)
 
 
 def _unwrap(document: Document) -> None:

@@ -184,29 +184,34 @@ class MarkdownWriter:
         self._in_list = False
         self._page_starts.append(self._length)
 
+    @property
+    def first_title(self) -> str:
+        """The first heading of the outermost level; empty without one."""
+        return next((section.title for section in self.sections if section.level == 1), "")
+
     def finish(
         self,
+        title: str = "",
         *,
-        media_type: str,
-        title: str,
-        members: tuple[Member, ...] = (),
-        left_out: tuple[LeftOut, ...] = (),
+        members: Sequence[Member] = (),
+        left_out: Sequence[LeftOut] = (),
+        holds_records: bool = False,
     ) -> ExtractedText:
         self._write("\n")
         ends = [*self._page_starts[1:], self._length]
         return ExtractedText(
             text="".join(self._parts),
-            media_type=media_type,
             title=title,
-            sections=tuple(self.sections),
-            protected=tuple(self._protected),
-            pages=tuple(
+            sections=self.sections,
+            protected=self._protected,
+            pages=[
                 Page(number, start, end)
                 for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), start=1)
-            ),
-            tables=tuple(self._tables),
+            ],
+            tables=self._tables,
             members=members,
             left_out=left_out,
+            holds_records=holds_records,
         )
 
     def _add(self, block: str, *, is_item: bool = False) -> int:

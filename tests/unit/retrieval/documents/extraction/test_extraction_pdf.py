@@ -68,7 +68,7 @@ def test_a_protected_pdf_says_what_to_do(make_pdf: MakePdf) -> None:
 
 def test_a_page_without_text_is_to_be_recognised(make_pdf: MakePdf) -> None:
     extracted = extract(make_pdf(["secret"], image_only=True), "report.pdf")
-    assert (extracted.text.strip(), extracted.unread_pages) == ("", (1,))
+    assert (extracted.text.strip(), extracted.unread_pages) == ("", [1])
 
 
 def test_damaged_and_oversized_pdfs_are_rejected(make_pdf: MakePdf) -> None:

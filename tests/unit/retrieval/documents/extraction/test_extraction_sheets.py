@@ -109,7 +109,7 @@ def sheet(*rows: str) -> ExtractedText:
         number: {at: Cell(words, words.isdigit()) for at, words in enumerate(row.split("|")) if words}
         for number, row in enumerate(rows)
     }
-    return write_sheets([Sheet("Sheet1", {n: c for n, c in cells.items() if c})], "a", "", "A", ExtractionLimits())
+    return write_sheets([Sheet("Sheet1", {n: c for n, c in cells.items() if c})], "a", "A", ExtractionLimits())
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_front_matter_gives_the_title_and_is_no_heading() -> None:
     assert extracted.title == "Visiting: hours"
     assert outline(extracted) == [(1, "Heading", "# Heading")]
     assert extracted.text == source
-    assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == ()
+    assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == []
 
 
 def test_line_ends_and_control_characters_are_gone_before_offsets_are_counted() -> None:
@@ -137,8 +137,8 @@ def test_plain_text_headings_must_agree_with_each_other() -> None:
     assert extracted.title == "Folder"
     assert extract(counted.removeprefix("FOLDER\n\n").encode(), "01-folder.txt").title == "Folder"
     broken = counted.replace("2. Second", "7. Second")
-    assert extract(broken.encode(), "a.txt").sections == ()
-    assert extract(b"ONE LOUD LINE\n\nand some text.\n", "a.txt").sections == ()
+    assert extract(broken.encode(), "a.txt").sections == []
+    assert extract(b"ONE LOUD LINE\n\nand some text.\n", "a.txt").sections == []
     assert [section.title for section in extract(b"PART A\n\ntext\n\nPART B\n\ntext\n", "a.txt").sections] == [
         "PART A",
         "PART B",
