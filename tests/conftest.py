@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import importlib
 import os
 import shutil
 import sys
@@ -77,27 +75,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return next(filter(nodeid.startswith, shared), None) or super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """In a parallel run of all tests, begin with a share of the modules: each is compiled with its assertions by one
-    process, which takes a dozen seconds of the processor for all of them, and read from the cache by the others."""
-    node = getattr(session.config, "workerinput", None)
-    if node is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    folder = Path(__file__).parent
-    paths = sorted(folder.rglob("test_*.py"))
-    for path in paths[int(node["workerid"].removeprefix("gw")) :: node["workercount"]]:
-        # The names that pytest gives them.
-        name = path.stem
-        if (path.parent / "__init__.py").exists():
-            name = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
-        elif str(path.parent) not in sys.path:
-            sys.path.insert(0, str(path.parent))
-        # One that fails, or leaves itself out, is imported again and reported when it is collected.
-        with contextlib.suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(name)
 
 
 def pytest_collection_finish() -> None:

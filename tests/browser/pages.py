@@ -74,16 +74,6 @@ def violations(
     ]
 
 
-def in_all_looks(page: Page, include: str = "html") -> list[str]:
-    """What `violations` finds on a wide screen in light colours, and on a narrow one in dark colours."""
-    found = []
-    for number, (size, scheme) in enumerate(LOOKS):
-        page.set_viewport_size(size["viewport"])
-        page.emulate_media(color_scheme=scheme)
-        found += violations(page, include, only=_RULES_OF_LOOKS if number else ())
-    return found
-
-
 def is_too_wide(page: Page) -> bool:
     """Whether the page can be scrolled sideways."""
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -95,9 +85,18 @@ def too_wide(page: Page) -> list[str]:
     found = []
     for width in _WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
-        content = page.evaluate("document.documentElement.scrollWidth")
-        if content > width:
-            found.append(f"{page.url} is {content} wide at {width}")
+        if is_too_wide(page):
+            found.append(f"{page.url} is too wide at {width}")
+    return found
+
+
+def in_all_looks(page: Page, include: str = "html") -> list[str]:
+    """What `violations` finds on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
+    found = too_wide(page)
+    for number, (size, scheme) in enumerate(LOOKS):
+        page.set_viewport_size(size["viewport"])
+        page.emulate_media(color_scheme=scheme)
+        found += violations(page, include, only=_RULES_OF_LOOKS if number else ())
     return found
 
 

@@ -90,33 +90,6 @@ def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site: Sit
     assert found == []
 
 
-def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
-    """Documents are looked at in the tests of the source viewer."""
-    site.sign_in(page)
-    found = too_wide(page)
-    for question in (ANSWERED, "Price of MX-9902-W"):
-        page.set_viewport_size({"width": 1440, "height": 900})
-        page.goto(site.url)
-        turn = ask(page, question)
-        turn.locator(".debug summary").first.click()
-        expect(turn.locator(".candidates")).to_be_visible()
-        if turn.locator(".sources-toggle").count():
-            turn.locator(".sources-toggle").click()
-        turn.get_by_role("button", name="Not helpful").click()
-        expect(turn.locator(".critique[open]")).to_be_visible()
-        found += too_wide(page)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.locator("#share summary").click()
-    expect(page.locator(".share-panel")).to_be_visible()
-    found += too_wide(page)
-    page.locator("#share summary").click()
-    link = share(page)
-    found += too_wide(page)
-    page.goto(link)
-    found += too_wide(page)
-    assert found == []
-
-
 def test_a_long_word_does_not_widen_the_page(model_site: Site, page: Page, model: ModelServer) -> None:
     model.pieces = ["x" * 300, " [1]\n\n```\n", "y" * 300, "\n```\n\n| a | b |\n|---|---|\n| ", "z" * 200, " | 1 |\n"]
     page.goto(model_site.url)

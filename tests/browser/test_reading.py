@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Site
-from tests.browser.pages import ask, in_all_looks, is_too_wide, source
+from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide
 from tests.support.model_server import ModelServer
 
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
@@ -84,7 +84,6 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Si
     page.get_by_role("button", name="Ask all documents").click()
     expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
     assert in_all_looks(page) == []
-    assert not is_too_wide(page)
 
 
 def test_an_edited_question_begins_a_branch(site: Site, page: Page) -> None:
@@ -102,7 +101,6 @@ def test_an_edited_question_begins_a_branch(site: Site, page: Page) -> None:
     page.keyboard.press("Enter")
     edited.fill("Price of MX-9901-W")
     assert in_all_looks(page) == []
-    assert not is_too_wide(page)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: url != before)
@@ -171,7 +169,6 @@ def test_the_library_and_help_can_be_read_by_anybody(site: Site, page: Page) -> 
     for address in [*addresses, f"{addresses[1]}?q=debug"]:
         page.goto(f"{site.url}{address}")
         found += in_all_looks(page)
-        assert not is_too_wide(page)
     assert found == []
 
 
@@ -189,6 +186,7 @@ def test_staff_choose_which_candidates_they_see(site: Site, page: Page) -> None:
     panel.locator(".show-all").check()
     expect(rows.locator("visible=true")).to_have_count(rows.count())
     expect(panel.locator(".candidates mark").first).to_be_visible()
+    assert too_wide(page) == []
 
 
 DOUBTED = "It needs **seal kit** SK-9920-W [1]. The kit holds 14 parts [1]. It is green."

@@ -10,6 +10,7 @@ from tests.support.house import (
     imports_both_ways,
     modules_of_one_neighbour,
     read_modules,
+    repeated_class_names,
     repeated_module_names,
 )
 
@@ -28,6 +29,10 @@ def test_no_path_is_deeper_than_app_room_part_module() -> None:
 
 def test_no_two_modules_of_an_app_have_the_same_name() -> None:
     assert repeated_module_names(read_modules()) == []
+
+
+def test_no_two_modules_define_a_class_of_the_same_name() -> None:
+    assert repeated_class_names(read_modules()) == {}
 
 
 def test_no_two_rooms_of_an_app_import_each_other() -> None:
