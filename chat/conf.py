@@ -11,7 +11,7 @@ from django.core.signals import setting_changed
 from django.db.models import Q
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
+from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.exceptions import GenerationFailed
 from chat.models import LanguageModel
 from retrieval.exceptions import ImproperModel
@@ -72,7 +72,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
     if row is None:
         raise GenerationFailed(f"There is no language model named {name}.")
     try:
-        prices = Prices(row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
+        prices = (row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
         return _generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise GenerationFailed(f"The API key of {name} cannot be read. {error}") from error
@@ -82,7 +82,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 
 @functools.lru_cache(maxsize=64)
 def _generator(
-    name: str, endpoint: ChatEndpoint, context_tokens: int, prices: Prices | None
+    name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
     """One generator a process while its settings are unchanged: it remembers the parameters that its server refuses,
     and failures.

@@ -24,7 +24,6 @@ from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.closeness import current_calibration
 from retrieval.text.language import detect_language
 from retrieval.types import GIVEN_QUESTION, Retriever
 
@@ -43,11 +42,9 @@ WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name
 # of Dutch paragraphs 46 % stay below a closeness of .3, of 160 questions about other things 96 %.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 10.0}
 # The same from words alone: without an embedder, or with one that nothing was fitted for.
-INTERCEPT_OF_WORDS = -3.0
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
 ANSWERABLE = 0.5
-ANSWERABLE_BY_WORDS = 0.5
 # Below it not even a language model is asked.
 HOPELESS = 0.1
 # A passage this close is shown below a refusal.
@@ -74,7 +71,7 @@ class Evidence:
 
     @property
     def is_answerable(self) -> bool:
-        return self.probability >= (ANSWERABLE_BY_WORDS if self.by_words else ANSWERABLE)
+        return self.probability >= ANSWERABLE
 
     @property
     def is_hopeless(self) -> bool:
@@ -95,7 +92,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
     if calibration is None or not cosines:
-        return Evidence(_probability(features, INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS), features, True, {})
+        return Evidence(_probability(features, WEIGHTS_OF_WORDS), features, True, {})
     closeness = {
         source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
         for source in sources
@@ -123,14 +120,14 @@ def _answerable(features: Mapping[str, float]) -> float:
     """The probability by both numbers. For a passage in another language, the one by closeness alone if
     that is higher.
     """
-    probability = _probability(features, INTERCEPT, WEIGHTS)
+    probability = _probability(features, WEIGHTS)
     if "foreign_closeness" in features:
-        probability = max(probability, _probability(features, INTERCEPT, WEIGHTS_OF_ANOTHER_LANGUAGE))
+        probability = max(probability, _probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
     return probability
 
 
-def _probability(features: Mapping[str, float], intercept: float, weights: Mapping[str, float]) -> float:
-    logit = intercept + sum(weight * features.get(name, 0.0) for name, weight in weights.items())
+def _probability(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    logit = INTERCEPT + sum(weight * features.get(name, 0.0) for name, weight in weights.items())
     return 1.0 / (1.0 + math.exp(-logit))
 
 
@@ -139,11 +136,6 @@ def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
     language = detect_language(question)
     found = [(source.marker, detect_language(source.block.best.content)) for source in sources] if language else []
     return frozenset(marker for marker, spoken in found if spoken and spoken != language)
-
-
-def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:
-    """The evidence in the sources found, by the calibration of the configured embedder."""
-    return weigh(trace, sources, current_calibration())
 
 
 def _is_given(candidate: Candidate | None) -> bool:

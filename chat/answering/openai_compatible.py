@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -123,17 +124,6 @@ class AnswerLimits:
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices per million tokens, in any one currency."""
-
-    prompt: float
-    completion: float
-
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        return round((self.prompt * prompt_tokens + self.completion * completion_tokens) / 1_000_000, 6)
-
-
 _NOTHING = Usage(0, 0)
 # What may stand around the word by which a model refuses.
 _AROUND = " \t\r\n\"'`*["
@@ -213,15 +203,16 @@ def _without_markers(text: str) -> str:
 class OpenAICompatibleGenerator:
     """A language model that writes answers from numbered sources.
 
-    ``name`` is the model's name in answers; if empty, the server's name for it. With ``may_refuse``, the model is told
-    how to say that the sources do not answer. Raises: ImproperModel if no request can be made to the endpoint.
+    ``name`` is the model's name in answers; if empty, the server's name for it. ``prices`` are those of a million
+    tokens of prompt and completion. With ``may_refuse``, the model is told how to say that the sources do not answer.
+    Raises: ImproperModel if no request can be made to the endpoint.
     """
 
     def __init__(
         self,
         endpoint: ChatEndpoint,
         limits: AnswerLimits | None = None,
-        prices: Prices | None = None,
+        prices: tuple[float, float] | None = None,
         *,
         name: str = "",
         may_refuse: bool = False,
@@ -380,13 +371,9 @@ class OpenAICompatibleGenerator:
     def _usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
     ) -> Usage:
-        prompt_tokens, completion_tokens = (
-            prompt_tokens + spent.prompt_tokens,
-            completion_tokens + spent.completion_tokens,
-        )
-        estimated = estimated or spent.estimated
-        cost = self._prices.of(prompt_tokens, completion_tokens) if self._prices else None
-        return Usage(prompt_tokens, completion_tokens, cost, estimated)
+        tokens = prompt_tokens + spent.prompt_tokens, completion_tokens + spent.completion_tokens
+        cost = round(sum(map(mul, self._prices, tokens)) / 1_000_000, 6) if self._prices else None
+        return Usage(*tokens, cost, estimated or spent.estimated)
 
 
 def _encode(texts: Sequence[str]) -> np.ndarray:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.answering.approved_answers import find_given, split_text
-from chat.answering.evidence import NEAR, Evidence, gather_evidence, nearest_unit, unknown_names
+from chat.answering.evidence import NEAR, Evidence, nearest_unit, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
@@ -39,9 +39,10 @@ from chat.types import (
     VerifiedCitation,
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.index.closeness import current_calibration
 from retrieval.infrastructure.database import fetch
 from retrieval.models import Collection
-from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.search.profiles import NamedProfile
 from retrieval.search.spelling import suggest
 from retrieval.search.vocabulary import CollectionVocabulary
 from retrieval.text.chunking import below_title, headings_at
@@ -226,7 +227,7 @@ async def answer(
     # What was turned away before does not come back as something that was said.
     history = [turn for turn in history if not await in_thread(find_instruction)(turn.question)]
     try:
-        draft = await in_thread(_search)(question, filters, method, history, subject, profile)
+        draft = await in_thread(find_sources)(question, filters, method, history, subject, profile)
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)
@@ -270,25 +271,13 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
     return Completed(text=text, citations=(), refused=True, generator="")
 
 
-def _search(
-    question: str,
-    filters: SearchFilters,
-    method: SearchMethod | None,
-    history: Sequence[Turn],
-    subject: str,
-    profile: NamedProfile | None,
-) -> AnswerDraft:
-    used = profile if profile is not None else profile_for(subject)
-    return find_sources(question, filters, method, history, used)
-
-
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     """Weigh the evidence in the sources; the draft records the probability that they answer."""
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # A follow-up as a model rewrote it, and a question as its spelling was put right.
         draft.question = draft.trace.best_query
-    evidence = gather_evidence(draft.trace, draft.sources)
+    evidence = weigh(draft.trace, draft.sources, current_calibration())
     confidence = evidence.probability if draft.computed is None else draft.computed.confidence
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
     # A failed vector retriever is announced as such.

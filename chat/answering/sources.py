@@ -17,7 +17,7 @@ from retrieval.infrastructure.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import name_tables
@@ -145,9 +145,11 @@ def find_sources(
     filters: SearchFilters,
     method: SearchMethod | None,
     history: Sequence[Turn],
-    profile: NamedProfile,
+    subject: str,
+    profile: NamedProfile | None,
 ) -> AnswerDraft:
-    """The sources found by one database server."""
+    """The sources found with the ``profile``, or with that of the ``subject``."""
+    profile = profile or profile_for(subject)
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
         context = assemble(

@@ -22,7 +22,8 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-RETRY_SECONDS = 10
+# An answer's time before the first is complete, the newest answer's share of the mean, and the longest pause asked for.
+FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +35,11 @@ class _Place:
     caller: str
     until: float = math.inf
     wake: Callable[[], None] = lambda: None
-    is_begun: bool = False
+    begun_at: float | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        return self.begun_at is not None
 
 
 class Admission:
@@ -44,6 +49,7 @@ class Admission:
         self.processes = 1
         self._clock = clock
         self._lock = threading.Lock()
+        self._mean_seconds = FIRST_GUESS_SECONDS
         self._reserved: dict[UUID, _Place] = {}
         self._joined: dict[UUID, _Place] = {}
 
@@ -69,11 +75,12 @@ class Admission:
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
                 message = _("Too many questions are being answered. Please try again in %(seconds)d seconds.")
-                raise SiteBusy(message % {"seconds": RETRY_SECONDS}, RETRY_SECONDS)
+                seconds = self._seconds_for((ahead - self.at_once + 1) / self.at_once)
+                raise SiteBusy(message % {"seconds": seconds}, seconds)
             if caller and places[caller] >= most_of_caller:
                 REFUSED_QUESTIONS.inc()
                 sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-                raise BudgetSpent(sentence, RETRY_SECONDS)
+                raise BudgetSpent(sentence, self._seconds_for(1))
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
@@ -109,16 +116,22 @@ class Admission:
 
     def begin(self, answer_id: UUID) -> None:
         with self._lock:
-            self._joined[answer_id].is_begun = True
+            self._joined[answer_id].begun_at = self._clock()
             self._count()
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
         """Remove the answer, because it is complete or no longer wanted."""
         with self._lock:
-            del self._joined[answer_id]
+            begun_at = self._joined.pop(answer_id).begun_at
+            if begun_at is not None:
+                self._mean_seconds += NEWEST_SHARE * (self._clock() - begun_at - self._mean_seconds)
             self._count()
         self._wake_others()
+
+    def _seconds_for(self, answers: float) -> int:
+        """How long so many answers take, one after the other."""
+        return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
     def counts(self) -> tuple[int, int]:
         """How many answers are being written, and how many wait."""

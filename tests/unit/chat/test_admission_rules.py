@@ -80,6 +80,24 @@ def test_a_place_that_nobody_takes_is_free_again(queue: Admission, clock: Clock)
     assert queue.place(answers[1]) == 4
 
 
+def test_a_full_queue_asks_for_the_time_that_its_answers_take(queue: Admission, clock: Clock) -> None:
+    waits = []
+    for seconds in (10, 1000):
+        for _ in range(10):
+            answer = join(queue)
+            queue.begin(answer)
+            clock.now += seconds
+            queue.leave(answer)
+        for _ in range(5):
+            take(queue)
+        with pytest.raises(SiteBusy) as raised:
+            take(queue)
+        waits.append(raised.value.retry_after_seconds)
+        clock.now += RESERVED_SECONDS
+    # Two at once, three wait: the next one begins after two more rounds.
+    assert waits == [20, 60]
+
+
 def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_it(
     queue: Admission, clock: Clock, settings: Any
 ) -> None:
