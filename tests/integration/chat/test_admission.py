@@ -186,7 +186,7 @@ async def test_a_search_that_hangs_ends_with_the_deadline(
     settings.QUESTION_SECONDS = 0.5
     released = threading.Event()
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "_search", lambda *_: released.wait(30))
+        patch.setattr(pipeline, "find_sources", lambda *_: released.wait(30))
         failed = await (await reader()).hears("failed")
     released.set()
     assert failed.payload["message"].startswith("The site did not manage to answer in time.")

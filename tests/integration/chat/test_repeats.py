@@ -36,13 +36,13 @@ Ingest = Callable[..., Document]
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The questions that were searched."""
     asked: list[str] = []
-    whole = pipeline._search
+    whole = pipeline.find_sources
 
     def counted(question: str, *args: object) -> object:
         asked.append(question)
         return whole(question, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "_search", counted)
+    monkeypatch.setattr(pipeline, "find_sources", counted)
     return asked
 
 

@@ -146,7 +146,7 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
     profiles.publish(profiles.add_version(profile, tight))
-    searched = pipeline._search("Which part hums all day?", everything(), None, (), "", None)
+    searched = pipeline.find_sources("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2
