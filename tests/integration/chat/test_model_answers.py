@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
-from chat.answering import evidence
+from chat.answering import evidence, pipeline
 from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
 from chat.conversations.history import turns_before
@@ -223,7 +223,7 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(
 @pytest.fixture
 def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was fitted for the embedder."""
-    monkeypatch.setattr(evidence, "current_calibration", lambda: None)
+    monkeypatch.setattr(pipeline, "current_calibration", lambda: None)
 
 
 GAVE_UP = "The language model found no answer in these passages. This one comes nearest to the question."
