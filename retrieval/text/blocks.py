@@ -110,15 +110,13 @@ _LONG_ITEMS = 600
 
 @dataclass(slots=True)
 class BlockDraft:
-    """Lines ``first`` to ``last`` of a text as what may become a block, at ``start`` to ``end``.
+    """What may become a block, at ``start`` to ``end``.
 
     ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``is_single`` says that there
     is one item.
     """
 
     kind: BlockKind
-    first: int
-    last: int
     start: int
     end: int
     section: int
@@ -180,7 +178,7 @@ class Scanner:
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
-        self._drafts.append(BlockDraft(kind, first, after - 1, start, last.end, line.section, *numbers))
+        self._drafts.append(BlockDraft(kind, start, last.end, line.section, *numbers))
         return after
 
     def _opens_code(self, at: int) -> bool:
@@ -367,10 +365,6 @@ def join(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[B
     return _join_questions(text, titles, drafts)
 
 
-def _extend(draft: BlockDraft, other: BlockDraft) -> None:
-    draft.last, draft.end = other.last, other.end
-
-
 def _first_line(text: str, draft: BlockDraft) -> tuple[int, int]:
     """The range of the draft's first line, or of its first characters."""
     limit = min(draft.end, draft.start + _LONGEST_QUESTION + 100)
@@ -395,7 +389,7 @@ def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
             and "?" not in text[above.start : above.end]
             and not _is_bold_line(text, draft)
         ):
-            _extend(above, draft)
+            above.end = draft.end
         else:
             joined.append(draft)
     return joined
@@ -410,10 +404,10 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
         is_near = last_steps < len(joined) <= last_steps + 1 + _MOST_BETWEEN_STEPS
         if is_near and _counts_on(steps := joined[last_steps], draft):
             del joined[last_steps + 1 :]
-            _extend(steps, draft)
+            steps.end = draft.end
             steps.last_number, steps.is_single = draft.last_number, False
         elif above is not None and above.section == draft.section and _belongs_to_item(text, above, draft):
-            _extend(above, draft)
+            above.end = draft.end
         else:
             joined.append(draft)
             if draft.kind == BlockKind.STEPS:
@@ -460,12 +454,11 @@ def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
             start, end = sentence
             rest = text[above.start : start].strip()
             if not rest or _BOLD_LINE.fullmatch(rest):
-                start, first = above.start, above.first
+                start = above.start
                 attached.pop()
             else:
-                first = draft.first
                 above.end = above.start + len(text[above.start : start].rstrip())
-            draft.start, draft.first, draft.lead_in = start, first, (start, end)
+            draft.start, draft.lead_in = start, (start, end)
         attached.append(draft)
     return attached
 
@@ -503,7 +496,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         question = _find_question(text, draft)
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
-            _extend(open_question, draft)
+            open_question.end = draft.end
             # Below a heading nothing else is to be expected than its answer.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None

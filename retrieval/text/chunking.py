@@ -11,55 +11,15 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, pairwise
 from math import ceil
 
-from retrieval.text.extracted import ExtractedText, Section, sections_above
+from retrieval.text.extracted import ExtractedText, Section, Span, sections_above
 from retrieval.text.sentences import Break, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
 _TARGETS = re.compile(r"^\.\. .*$", re.M)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The text from one heading to the next, whatever their levels.
-
-    ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
-    before the first one: it belongs with what follows. ``first_span`` to ``last_span`` are the protected spans that
-    touch it.
-    """
-
-    start: int
-    end: int
-    path: tuple[str, ...]
-    leads: bool
-    first_span: int
-    last_span: int
-
-
-def find_regions(extracted: ExtractedText) -> list[Region]:
-    """The regions of ``extracted`` in order; they tile its text."""
-    text, sections = extracted.text, extracted.sections
-    paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
-    open_sections: list[Section] = []
-    for section in sections:
-        while open_sections and open_sections[-1].level >= section.level:
-            open_sections.pop()
-        open_sections.append(section)
-        paths.append((section.start, tuple(outer.title for outer in open_sections)))
-    starts = [span.start for span in extracted.protected]
-    ends = [span.end for span in extracted.protected]
-    found: list[Region] = []
-    for at, (start, path) in enumerate(paths):
-        end = paths[at + 1][0] if at + 1 < len(paths) else len(text)
-        head = text[start : min(end, start + 1000)]
-        if path:
-            leads = end - start < 1000 and _WORDS.findall(_TARGETS.sub("", head)) == _WORDS.findall(path[-1])
-        else:
-            leads = bool(sections) and end - start < 300
-        found.append(Region(start, end, path, leads, bisect_right(ends, start), bisect_left(starts, end)))
-    return found
 
 
 def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
@@ -206,12 +166,24 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions that are packed together."""
+    """Neighbouring regions that are packed together; a region is the text from one heading to the next, whatever their
+    levels.
+
+    ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
+    before the first one: it belongs with what follows.
+    """
 
     path: tuple[str, ...]
     units: list[Unit]
-    cost: int
     leads: bool
+
+    @property
+    def cost(self) -> int:
+        return sum(unit.cost for unit in self.units)
+
+    def join(self, other: _Group, path: tuple[str, ...], *, leads: bool) -> None:
+        self.path, self.leads = path, leads
+        self.units += other.units
 
 
 def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
@@ -224,14 +196,11 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
     text = extracted.text
-    cost_of = _Costs(count_tokens)
-    outline = find_regions(extracted)
-    limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
-    limits.prepare({region.path for region in outline})
+    cost_of = partial(_measure, count_tokens)
+    regions = _find_regions(extracted, cost_of)
+    limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
     # Rows are cited by the sheet they stand on, however small it is.
-    groups = _group_regions(
-        _measure_regions(text, extracted, outline, cost_of), limits, joins_small=not extracted.holds_records
-    )
+    groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
@@ -273,58 +242,66 @@ def content_hash(text: str, heading_path: Sequence[str]) -> str:
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _Costs:
-    """Costs of texts, asked of the tokenizer in batches."""
-
-    def __init__(self, count_tokens: CountTokens) -> None:
-        self._count_tokens = count_tokens
-
-    def __call__(self, texts: Sequence[str]) -> list[int]:
-        costs: list[int] = []
-        for at in range(0, len(texts), _BATCH):
-            batch = texts[at : at + _BATCH]
-            costs.extend(
-                max(tokens, ceil(len(text) / _CHARS_PER_TOKEN), 1)
-                for text, tokens in zip(batch, self._count_tokens(batch), strict=True)
-            )
-        return costs
+def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
+    """The cost of each text, asked of the tokenizer in batches."""
+    tokens = (count for at in range(0, len(texts), _BATCH) for count in count_tokens(texts[at : at + _BATCH]))
+    return [max(count, ceil(len(text) / _CHARS_PER_TOKEN), 1) for text, count in zip(texts, tokens, strict=True)]
 
 
 class _Budgets(dict[tuple[str, ...], int]):
     """How much a passage under a heading path may cost."""
 
-    def __init__(self, cost_of: _Costs, title: str, budget: int) -> None:
-        self._cost_of = cost_of
-        self._title = title
+    def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
+        known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
+        costs = cost_of([heading_context(title, path) for path in known_paths])
+        floor = max(1, budget // 4)
+        super().__init__((path, max(budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
         self.budget = budget
 
-    def prepare(self, paths: Iterable[tuple[str, ...]]) -> None:
-        known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
-        costs = self._cost_of([heading_context(self._title, path) for path in known_paths])
-        floor = max(1, self.budget // 4)
-        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
+
+def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group]:
+    """Each region that holds words, as a group of its own."""
+    text, sections = extracted.text, extracted.sections
+    paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
+    open_sections: list[Section] = []
+    for section in sections:
+        while open_sections and open_sections[-1].level >= section.level:
+            open_sections.pop()
+        open_sections.append(section)
+        paths.append((section.start, tuple(outer.title for outer in open_sections)))
+    span_starts = [span.start for span in extracted.protected]
+    span_ends = [span.end for span in extracted.protected]
+    regions = []
+    for (start, path), (end, _) in pairwise([*paths, (len(text), ())]):
+        if path:
+            head = _TARGETS.sub("", text[start : min(end, start + 1000)])
+            leads = end - start < 1000 and _WORDS.findall(head) == _WORDS.findall(path[-1])
+        else:
+            leads = bool(sections) and end - start < 300
+        spans = extracted.protected[bisect_right(span_ends, start) : bisect_left(span_starts, end)]
+        regions.append((path, leads, list(_cut_region(text, start, end, path, spans))))
+    costs = iter(cost_of([text[start:end] for _, _, pieces in regions for start, end, _, _ in pieces]))
+    return [
+        _Group(path, [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in pieces], leads)
+        for path, leads, pieces in regions
+        if pieces
+    ]
 
 
-def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:
-    """Each region with its units."""
-    pieces = [list(_cut_region(text, extracted, region)) for region in outline]
-    costs = iter(cost_of([text[start:end] for region in pieces for start, end, _, _ in region]))
-    groups = []
-    for region, region_pieces in zip(outline, pieces, strict=True):
-        units = [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in region_pieces]
-        if units:
-            groups.append(_Group(region.path, units, sum(unit.cost for unit in units), region.leads))
-    return groups
-
-
-def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
-    """Start, end, cut before it, and whether it is prose, of each block and sentence of a region."""
-    at = _heading_end(text, region)
-    introduces = at > region.start
+def _cut_region(
+    text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
+) -> Iterator[tuple[int, int, Break, bool]]:
+    """Start, end, cut before it, and whether it is prose, of each block and sentence; ``spans`` touch the region."""
+    at = start
+    line_end = text.find("\n", start, stop)
+    # A heading with a line of its own.
+    if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
+        at += len(text[start:line_end].rstrip())
+    introduces = at > start
     if introduces:
-        yield region.start, at, Break.PARAGRAPH, True
-    for span in extracted.protected[region.first_span : region.last_span]:
-        start, end = max(span.start, at), min(span.end, region.end)
+        yield start, at, Break.PARAGRAPH, True
+    for span in spans:
+        start, end = max(span.start, at), min(span.end, stop)
         for piece in split_sentences(text, at, start):
             yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
             introduces = text[piece[1] - 1] == ":"
@@ -335,15 +312,8 @@ def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator
             yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
             introduces = False
         at = max(at, end)
-    for piece in split_sentences(text, at, region.end):
+    for piece in split_sentences(text, at, stop):
         yield (*piece, True)
-
-
-def _heading_end(text: str, region: Region) -> int:
-    """Where the line of the region's heading ends; its start where no line of its own is the heading."""
-    end = text.find("\n", region.start, region.end)
-    is_heading = region.path and end > 0 and _WORDS.findall(text[region.start : end]) == _WORDS.findall(region.path[-1])
-    return region.start + len(text[region.start : end].rstrip()) if is_heading else region.start
 
 
 def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
@@ -354,18 +324,13 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
         if last is None:
             groups.append(group)
         elif last.leads and group.path[: len(last.path)] == last.path:
-            last.path, last.leads = group.path, group.leads
-            last.units += group.units
-            last.cost += group.cost
+            last.join(group, group.path, leads=group.leads)
         elif (
             joins_small
             and (last.leads or not group.leads)
             and (shared := _find_shared_path(last, group, limits)) is not None
         ):
-            last.path = shared
-            last.leads = False
-            last.units += group.units
-            last.cost += group.cost
+            last.join(group, shared, leads=False)
         else:
             groups.append(group)
     return groups
@@ -379,7 +344,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
         return groups
-    return [_Group(group.path, [unit], unit.cost, False) for group in groups for unit in group.units]
+    return [_Group(group.path, [unit], leads=False) for group in groups for unit in group.units]
 
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
@@ -395,7 +360,7 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
     return shared
 
 
-def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: _Costs) -> None:
+def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
     """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least. A table
     that fits by itself, but not with its heading and caption, is cut too: these alone would be near to every question.
     """
@@ -435,7 +400,7 @@ def _is_short_lead(group: _Group, at: int, room: int, budget: int) -> bool:
 
 
 def _enforce_limits(
-    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: _Costs
+    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
     """``stretches``, those halved that cost more than the sum of their units: a tokenizer need not be additive."""
     while True:

@@ -7,6 +7,7 @@ What this does not know keeps its words.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -99,6 +100,8 @@ def _fits(adornment: str, title: str) -> bool:
 
 def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
     """The lines, which begin at column 0, as Markdown."""
+    if depth > _DEEPEST:
+        return list(lines)
     written: list[str] = []
     at = 0
     while at < len(lines):
@@ -115,8 +118,7 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
             at += height
         elif line[0] == " ":
             end = _find_end(lines, at)
-            inner = _dedented(lines[at:end])
-            written += _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
+            written += _write(_dedented(lines[at:end]), styles, depth + 1)
             at = end
         elif _EXPLICIT.match(line):
             end = _find_end(lines, at + 1)
@@ -155,9 +157,7 @@ def _write_paragraph(
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
         # A term, and below it what explains it.
         written += ["", f"**{_inline(paragraph[0]).replace('**', '')}**", ""]
-        inner = _dedented(lines[end:below])
-        written += _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
-        written.append("")
+        written += [*_write(_dedented(lines[end:below]), styles, depth + 1), ""]
         return below
     is_code = paragraph[-1].endswith("::")
     if is_code:
@@ -188,7 +188,7 @@ def _write_item(
         marker = f"{int(before[1]) + 1}." if before else "1."
     elif not marker[0].isdigit():
         marker = "-" if len(marker) == 1 else f"- {marker}"
-    body = _write(inner, styles, depth + 1) if depth < _DEEPEST else inner
+    body = _write(inner, styles, depth + 1)
     body = body[next((number for number, line in enumerate(body) if line), 0) :]
     pad = " " * (len(marker) + 1)
     written += [f"{marker} {body[0] if body else ''}".rstrip(), *(pad + line if line else "" for line in body[1:])]
@@ -223,7 +223,7 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     elif argument and name not in _WITHOUT_ARGUMENT:
         # The signature of a function, a setting, an option.
         lead = [f"**`{argument}`**", ""]
-    return [*lead, *(_write(body, styles, depth + 1) if depth < _DEEPEST else body)]
+    return [*lead, *_write(body, styles, depth + 1)]
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
@@ -302,13 +302,8 @@ def _find_end(lines: Sequence[str], at: int) -> int:
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:
-    indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
-    inner = [line[indent:] for line in lines]
-    while inner and not inner[0]:
-        inner.pop(0)
-    while inner and not inner[-1]:
-        inner.pop()
-    return inner
+    inner = textwrap.dedent("\n".join(lines)).strip("\n")
+    return inner.split("\n") if inner else []
 
 
 def _inline(text: str) -> str:

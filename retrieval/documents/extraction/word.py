@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import docx
@@ -47,9 +46,17 @@ def _unwrap(document: Document) -> None:
 
 def _write_blocks(document: Document, writer: MarkdownWriter) -> None:
     """Each paragraph and table in its place. A title stands above all headings."""
-    styles = _Styles(document)
+    # Each style is looked up once: looking one up goes through all of them.
+    styles: dict[str | None, tuple[str, int | None]] = {}
+
+    def style_of(paragraph: Paragraph) -> tuple[str, int | None]:
+        style_id = paragraph._p.style
+        if style_id not in styles:
+            styles[style_id] = _read_style(paragraph.style)
+        return styles[style_id]
+
     lists = _Lists(document)
-    has_title = any(styles.of(paragraph).name == "title" for paragraph in document.paragraphs)
+    has_title = any(style_of(paragraph)[0] == "title" for paragraph in document.paragraphs)
     for block in document.iter_inner_content():
         if isinstance(block, Table):
             writer.add_table(_read_rows(block))
@@ -58,52 +65,33 @@ def _write_blocks(document: Document, writer: MarkdownWriter) -> None:
         text = block.text if len(block._p) else ""
         if not text:
             continue
-        style = styles.of(block)
+        style, level = style_of(block)
         # An entry of a table of contents answers nothing.
-        if style.name.startswith("toc ") and text[-1].isdigit():
+        if style.startswith("toc ") and text[-1].isdigit():
             continue
-        level = _read_outline_level(block) or style.heading_level
+        level = _read_outline_level(block) or level
         if level is not None:
             writer.add_heading(text, level + has_title)
-        elif item := lists.level_of(block, style.name):
+        elif item := lists.level_of(block, style):
             writer.add_item(text, item[0], is_numbered=item[1])
         else:
             writer.add_paragraph(text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """``heading_level`` is 0 for a title, 1 to 9 for a heading, by its own name or that of a style it is based on."""
-
-    name: str
-    heading_level: int | None
-
-
-class _Styles:
-    """The styles of paragraphs, each looked up once: looking one up goes through all of them."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._known: dict[str | None, _Style] = {}
-
-    def of(self, paragraph: Paragraph) -> _Style:
-        style_id = paragraph._p.style
-        if style_id not in self._known:
-            self._known[style_id] = self._read(paragraph.style)
-        return self._known[style_id]
-
-    def _read(self, style: Any) -> _Style:
-        name = (style.name or "").lower() if style is not None else ""
-        for _ in range(10):
-            if style is None:
-                break
-            based_on = (style.name or "").lower()
-            if based_on == "title":
-                return _Style(name, 0)
-            if match := _HEADING_STYLE.fullmatch(based_on):
-                return _Style(name, int(match[1]))
-            style = getattr(style, "base_style", None)
-        return _Style(name, None)
+def _read_style(style: Any) -> tuple[str, int | None]:
+    """The name of a style, and the level of its headings by its own name or that of a style it is based on: 0 for a
+    title, 1 to 9 for a heading."""
+    name = (style.name or "").lower() if style is not None else ""
+    for _ in range(10):
+        if style is None:
+            break
+        based_on = (style.name or "").lower()
+        if based_on == "title":
+            return name, 0
+        if match := _HEADING_STYLE.fullmatch(based_on):
+            return name, int(match[1])
+        style = getattr(style, "base_style", None)
+    return name, None
 
 
 def _read_outline_level(paragraph: Paragraph) -> int | None:
