@@ -7,10 +7,8 @@ BERT", 2019).
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
-from retrieval.index.embedders.session import feed_of, open_session, text_inputs, well_formed
+from retrieval.index.embedders.session import OpenedInProcess, feed_of, open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
@@ -37,7 +35,7 @@ RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""
 
 
-class CrossEncoder(Reranker):
+class CrossEncoder(OpenedInProcess, Reranker):
     """Instances may be shared by threads and survive a fork (each process opens its own session).
 
     ``model`` is a folder with the model as an ONNX file, or a name on the hub. A score is the model's one output
@@ -58,10 +56,8 @@ class CrossEncoder(Reranker):
             _read(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
-        self._runtime: _PairRuntime | None = None
-        self._lock = threading.Lock()
+        OpenedInProcess.__init__(self)
         self._problem: tuple[float, str] | None = None
-        _cross_encoders.add(self)
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
@@ -94,16 +90,17 @@ class CrossEncoder(Reranker):
         return scores
 
     def _opened(self, deadline: float) -> _PairRuntime:
-        if self._runtime is not None:
-            return self._runtime
+        opened: _PairRuntime | None = self._runtime
+        if opened is not None:
+            return opened
         # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
         try:
-            if self._runtime is None:
-                self._runtime = self._open()
-            return self._runtime
+            opened = self._runtime or self._open()
+            self._runtime = opened
+            return opened
         finally:
             self._lock.release()
 
@@ -182,16 +179,3 @@ def _load(folder: Path) -> _PairRuntime:
             f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}): it must score a pair of texts with one number."
         ) from error
-
-
-_cross_encoders: weakref.WeakSet[CrossEncoder] = weakref.WeakSet()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock and drop the session in a forked process: a lock held by another thread would never open."""
-    for cross_encoder in _cross_encoders:
-        cross_encoder._lock = threading.Lock()
-        cross_encoder._runtime = None
-
-
-os.register_at_fork(after_in_child=_reset_after_fork)

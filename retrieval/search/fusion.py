@@ -177,15 +177,21 @@ def fuse(
     silent = dict.fromkeys(Retriever, SILENT)
     fused = []
     for chunk_id in candidates:
-        said = {
-            retriever: _retriever_score(weight, chunk_id, listed[retriever], known[retriever], worth[retriever])
-            for retriever, weight in weights.items()
-        }
+        said = {}
+        for retriever, weight in weights.items():
+            found, normalized = listed[retriever].get(chunk_id), worth[retriever].get(chunk_id)
+            said[retriever] = RetrieverScore(
+                rank=found.rank if found is not None else None,
+                score=known[retriever].get(chunk_id),
+                normalized=normalized,
+                weight=weight,
+                contribution=weight * normalized if normalized is not None else 0.0,
+            )
         is_in_both = len(said) > 1 and all(score.rank is not None for score in said.values())
         bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
-    return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
+    return _ordered(fused)
 
 
 def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
@@ -202,8 +208,7 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
             is_listed = any(score.rank for score in found.retrievers.values())
             score = SearchScore(query, rank if is_listed else None, found.score, weight)
             said[found.chunk_id].append((score, found))
-    added = [_add(parts) for parts in said.values()]
-    return sorted(added, key=lambda candidate: (-candidate.score, candidate.chunk_id))
+    return _ordered([_add(parts) for parts in said.values()])
 
 
 def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
@@ -230,7 +235,9 @@ def _worth(
     """The value of each chunk in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
-            return {chunk_id: reciprocal_rank(chunk.rank, plan.settings.rrf_k) for chunk_id, chunk in listed.items()}
+            # Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+            # Methods", SIGIR 2009.
+            return {chunk_id: 1.0 / (plan.settings.rrf_k + chunk.rank) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
@@ -239,29 +246,3 @@ def _worth(
             return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:
             return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}
-
-
-def _retriever_score(
-    weight: float,
-    chunk_id: int,
-    listed: Mapping[int, RankedChunk],
-    known: Mapping[int, float],
-    worth: Mapping[int, float],
-) -> RetrieverScore:
-    normalized = worth.get(chunk_id)
-    return RetrieverScore(
-        rank=listed[chunk_id].rank if chunk_id in listed else None,
-        score=known.get(chunk_id),
-        normalized=normalized,
-        weight=weight,
-        contribution=weight * normalized if normalized is not None else 0.0,
-    )
-
-
-def reciprocal_rank(rank: int, rrf_k: int) -> float:
-    """1 / (k + rank), rank from 1.
-
-    Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-    Methods", SIGIR 2009.
-    """
-    return 1.0 / (rrf_k + rank)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from django.conf import settings
@@ -147,16 +147,12 @@ GIVEN = MetadataBoost("question", "given", 10.0)
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
-@dataclass(slots=True)
 class Stopwatch:
     """Milliseconds of each named stage, in the order in which they ended."""
 
-    started: float = field(default_factory=time.perf_counter)
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    _last: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._last = self.started
+    def __init__(self) -> None:
+        self.started = self._last = time.perf_counter()
+        self.milliseconds: dict[str, float] = {}
 
     def lap(self, stage: str) -> None:
         now = time.perf_counter()

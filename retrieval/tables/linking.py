@@ -60,26 +60,15 @@ class QuestionSpan:
     unit: str = ""
 
 
-def link(question: str, table: KnownTable) -> list[QuestionSpan] | None:
+def link(question: str, table: KnownTable, *, partly: bool = False) -> list[QuestionSpan] | None:
     """The spans of the question in their order, without filler; None when a word is left over.
 
     The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
-    neither.
+    neither. ``partly``, it is taken for the cell, and each word that is left over has a span of its own.
     """
-    spans = _linker(question, table).link(partly=False)
-    return None if spans is None else [span for span in spans if span.word is not Word.FILLER]
-
-
-def link_partly(question: str, table: KnownTable) -> list[QuestionSpan]:
-    """The same, with a span of its own for each word that is left over; a name of a column that is a cell, too, is
-    taken for the cell."""
-    spans = _linker(question, table).link(partly=True) or []
-    return [span for span in spans if span.word is not Word.FILLER]
-
-
-def _linker(question: str, table: KnownTable) -> _Linker:
     tokens = tokenize(question)
-    return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
+    spans = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link(partly=partly)
+    return None if spans is None else [span for span in spans if span.word is not Word.FILLER]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word, squeeze, tokenize
-from retrieval.tables.linking import Kind, QuestionSpan, link_partly
+from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.results import Operation
 
 # Of the columns that a word may mean, no more than these are shown.
@@ -22,7 +22,7 @@ _SHORTEST_BEGINNING = 4
 def read_rows(question: str, table: KnownTable) -> TableReading | None:
     """The rows with the values that are named, within the bounds that are given, or in the order that is asked for;
     None when the question names neither."""
-    spans = [span for span in link_partly(question, table) if span.word is not Word.FILLER]
+    spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
     conditions = [*_named(question, spans, table), *_bounds(question, spans, words, table)]
     order, is_least = _order(spans, words, table)

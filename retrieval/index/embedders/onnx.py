@@ -12,9 +12,7 @@ import logging
 import os
 import re
 import tempfile
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +24,13 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
 from retrieval.index.embedders.sentence_model import Prompts, read_sentence_model
-from retrieval.index.embedders.session import EmbeddingRuntime, hidden_output, open_session, text_inputs
+from retrieval.index.embedders.session import (
+    EmbeddingRuntime,
+    OpenedInProcess,
+    hidden_output,
+    open_session,
+    text_inputs,
+)
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -108,7 +112,7 @@ class Runtime(Protocol):
         """As :meth:`TextEmbedder.count_tokens`."""
 
 
-class OnnxEmbedder(TextEmbedder):
+class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     """An embedder of this process; a base class of those that are found in different ways.
 
     Instances may be shared by threads and survive a fork: a process opens its own session on first use, unless it was
@@ -122,11 +126,8 @@ class OnnxEmbedder(TextEmbedder):
     def __init__(self, threads: int) -> None:
         if threads < 1:
             raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
+        OpenedInProcess.__init__(self)
         self.threads = threads
-        self._runtime: Runtime | None = None
-        self._shared: Runtime | None = None
-        self._lock = threading.Lock()
-        _embedders.add(self)
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
         """The session and the tokenizer, opened now; called once a process. Raises: ImproperEmbedder."""
@@ -185,7 +186,7 @@ class OnnxEmbedder(TextEmbedder):
             return list(pool.map(compute, texts))
 
     def _opened(self, progress: Callable[[str], None] | None = None) -> Runtime:
-        runtime = self._runtime
+        runtime: Runtime | None = self._runtime
         if runtime is None:
             with self._lock:
                 runtime = self._runtime or self.open(progress or (lambda message: None))
@@ -223,19 +224,6 @@ class OnnxEmbedder(TextEmbedder):
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
-
-_embedders: weakref.WeakSet[OnnxEmbedder] = weakref.WeakSet()
-
-
-def _reset_after_fork() -> None:
-    """A lock held by a thread that the child does not have would never open. Nor is a session shared that may have been
-    opened while other threads ran."""
-    for embedder in _embedders:
-        embedder._lock = threading.Lock()
-        embedder._runtime = embedder._shared
-
-
-os.register_at_fork(after_in_child=_reset_after_fork)
 
 # An embedder of one's own choice: a folder in the form of sentence-transformers, or a name on the hub.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +47,32 @@ def open_session(source: str | bytes) -> Any:
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     give_memory_back()
     return session
+
+
+class OpenedInProcess:
+    """A base class of what a process opens once, at first use, with ``_lock`` held.
+
+    In a forked process the lock is new, for one held by another thread would never open, and what was opened is opened
+    again, unless it was ``_shared``.
+    """
+
+    def __init__(self) -> None:
+        self._runtime: Any = None
+        self._shared: Any = None
+        self._lock = threading.Lock()
+        _opened_in_process.add(self)
+
+
+_opened_in_process: weakref.WeakSet[OpenedInProcess] = weakref.WeakSet()
+
+
+def _reset_after_fork() -> None:
+    for opened in _opened_in_process:
+        opened._lock = threading.Lock()
+        opened._runtime = opened._shared
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def give_memory_back() -> None:
