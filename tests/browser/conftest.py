@@ -18,7 +18,6 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
-    BrowserType,
     ConsoleMessage,
     Page,
     Playwright,
@@ -80,22 +79,8 @@ def playwright(_pw_api_request_contexts: Any) -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="package")
-def browser_type(playwright: Playwright) -> BrowserType:
-    return playwright.chromium
-
-
-@pytest.fixture(scope="package")
-def launch_browser(browser_type: BrowserType, browser_type_launch_args: dict[str, Any]) -> Callable[..., Browser]:
-    def launch(**options: Any) -> Browser:
-        launch_args = {"executable_path": CHROMIUM, "args": FLAGS.split(), **browser_type_launch_args, **options}
-        return browser_type.launch(**launch_args)
-
-    return launch
-
-
-@pytest.fixture(scope="package")
-def browser(launch_browser: Callable[..., Browser]) -> Iterator[Browser]:
-    browser = launch_browser()
+def browser(playwright: Playwright, browser_type_launch_args: dict[str, Any]) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), **browser_type_launch_args)
     yield browser
     browser.close()
 

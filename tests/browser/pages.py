@@ -90,13 +90,13 @@ def too_wide(page: Page) -> list[str]:
     return found
 
 
-def in_all_looks(page: Page, include: str = "html") -> list[str]:
+def in_all_looks(page: Page) -> list[str]:
     """What `violations` finds on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
     found = too_wide(page)
     for number, (size, scheme) in enumerate(LOOKS):
         page.set_viewport_size(size["viewport"])
         page.emulate_media(color_scheme=scheme)
-        found += violations(page, include, only=_RULES_OF_LOOKS if number else ())
+        found += violations(page, only=_RULES_OF_LOOKS if number else ())
     return found
 
 

@@ -48,27 +48,20 @@ WORDS = b"BT /F1 11 Tf 60 700 Td (The pump hums.) Tj ET\n"
 
 def pdf_nested_forms(levels: int = 12) -> bytes:
     """Form objects that draw the next one ten times each: ten to the twelfth words in 3 kB."""
-    objects = page(WORDS + b"/X0 Do", resources=b"/XObject << /X0 10 0 R >>")
-    for level in range(levels):
-        last = level == levels - 1
-        inner = WORDS if last else b"/X Do " * 10
-        resources = b"/Font << /F1 5 0 R >>" if last else b"/XObject << /X %d 0 R >>" % (11 + level)
-        objects[10 + level] = stream(
-            inner, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
-        )
-    return pdf(objects)
+    return _nested_forms(levels - 1, WORDS, b"/Resources << /Font << /F1 5 0 R >> >>")
 
 
 def pdf_endless(levels: int = 8) -> bytes:
     """Form objects as above around a megabyte that draws nothing: years of a processor's time in 30 MiB of memory."""
+    return _nested_forms(levels, zlib.compress(b"q Q " * 2**18, 9), b"/Filter /FlateDecode")
+
+
+def _nested_forms(levels: int, innermost: bytes, entries: bytes) -> bytes:
+    form = b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] "
     objects = page(WORDS + b"/X0 Do", resources=b"/XObject << /X0 10 0 R >>")
     for level in range(levels):
-        resources = b"/XObject << /X %d 0 R >>" % (11 + level)
-        objects[10 + level] = stream(
-            b"/X Do " * 10, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
-        )
-    nothing = zlib.compress(b"q Q " * 2**18, 9)
-    objects[10 + levels] = stream(nothing, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Filter /FlateDecode")
+        objects[10 + level] = stream(b"/X Do " * 10, form + b"/Resources << /XObject << /X %d 0 R >> >>" % (11 + level))
+    objects[10 + levels] = stream(innermost, form + entries)
     return pdf(objects)
 
 

@@ -6,19 +6,16 @@ import asyncio
 import time
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.conf import LazySettings
-from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
 from chat.models import Answer, StreamedEvent
-from chat.streaming import asking, streams
 from ragsite.operations import readiness
 from ragsite.operations.readiness import Remembered
+from tests.support import asking
 
 # In the words of the document: without the embedder, words alone tell whether it answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"
-PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 FAULTS = ["error", "hang", "slow", "garbage", "dies"]
 # QUESTION_SECONDS of these tests: no part may take longer, whatever it does; honest answers come long before.
 DEADLINE_SECONDS = 20.0
@@ -33,11 +30,10 @@ def short_times(settings: LazySettings) -> None:
 async def ask(question: str = QUESTION) -> tuple[Answer, list[StreamedEvent]]:
     """The saved answer and its events. Fails when they take longer than the deadline."""
     started = time.monotonic()
-    answer = await sync_to_async(asking.begin)(question, user=AnonymousUser(), visitor="browser-1")
     async with asyncio.timeout(DEADLINE_SECONDS):
-        events = [event async for event in streams.follow(answer.pk)]
+        answered = await asking.ask(question)
     assert time.monotonic() - started < DEADLINE_SECONDS
-    return await Answer.objects.aget(pk=answer.pk), events
+    return answered
 
 
 def counted(metric: str, **labels: str) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,15 @@ class ModelHub:
     url: str = ""
 
 
-@contextmanager
-def model_hub() -> Iterator[ModelHub]:
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    """A hub that the Hugging Face client asks."""
     state = ModelHub()
 
     class Request(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_HEAD(self) -> None:
-            self._answer()
-
         def do_GET(self) -> None:
-            self._answer()
-
-        def _answer(self) -> None:
             path = self.path.partition("?")[0]
             state.asked.append(path)
             for name, folder in state.models.items():
@@ -51,6 +45,8 @@ def model_hub() -> Iterator[ModelHub]:
                     self._send_file(folder, path.removeprefix(f"/{name}/resolve/").partition("/")[2])
                     return
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+
+        do_HEAD = do_GET  # noqa: N815
 
         def _list(self, name: str, folder: Path, *, tree: bool) -> None:
             files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
@@ -81,16 +77,9 @@ def model_hub() -> Iterator[ModelHub]:
                 self.wfile.write(content)
 
     with serving(Request) as state.url:
-        yield state
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
-    """A hub that the Hugging Face client asks."""
-    with model_hub() as running:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", running.url)
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", state.url)
         monkeypatch.setattr(
             "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-            running.url + "/{repo_id}/resolve/{revision}/{filename}",
+            state.url + "/{repo_id}/resolve/{revision}/{filename}",
         )
-        yield running
+        yield state

@@ -6,7 +6,8 @@ import pytest
 from django.conf import LazySettings
 
 from retrieval.models import Collection, Document
-from tests.support.faults import PUMP, short_times
+from tests.support.asking import PUMP
+from tests.support.faults import short_times
 from tests.support.kept_connections import new_connections
 
 

@@ -23,7 +23,8 @@ from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders import openai
 from retrieval.infrastructure import breaker
 from retrieval.models import Collection, Document
-from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+from tests.support.asking import PUMP
+from tests.support.faults import FAULTS, ask, counted, short_times
 from tests.support.serving import QuietHandler, serving
 
 # A small embedding server over real HTTP whose vectors are counts of words, and which fails as a test sets.
