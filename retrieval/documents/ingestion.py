@@ -24,7 +24,7 @@ from django.utils import timezone
 from retrieval import conf
 from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, to_words, why_not
+from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, why_not
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import (
     ReadingTurn,
@@ -55,7 +55,7 @@ from retrieval.text.block import Row, rows_touching
 from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
-from retrieval.text.instructions import find_instructions, to_rows
+from retrieval.text.instructions import MOST_SHOWN, find_instructions
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -89,8 +89,10 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
         if not missing:
             turn.take()
             pages = _recognise(document, data, extracted, turn)
-            words = [to_words(page) for page in pages if not page.failure]
-            extracted = read(data, document.source, recognised=words)
+            read_pages = [
+                (page.number, page.width, page.height, page.turned, page.words) for page in pages if not page.failure
+            ]
+            extracted = read(data, document.source, recognised=read_pages)
     except JobCancelled as error:
         raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
     if not _WORD.search(extracted.text):
@@ -232,7 +234,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
                 "pages": extracted.pages,
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],
                 "recognised": recognised,
-                "instructions": to_rows(instructions),
+                "instructions": instructions[:MOST_SHOWN],
             },
         )
         current.instruction_count = len(instructions)

@@ -7,8 +7,8 @@ like an ordinary task ("Write a poem") is not recognised, nor is any language bu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from retrieval.text.sentences import split_sentences
 
@@ -156,8 +156,7 @@ MOST_SHOWN = 20
 _LONGEST = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """``text[start:end]`` reads like an instruction to whoever answers questions, by ``rule``."""
 
     start: int
@@ -179,11 +178,6 @@ def find_instructions(text: str) -> list[Instruction]:
             if neighbour and not rules[at] and ORDER.match(text, *pieces[at]):
                 rules[at] = neighbour
     return [Instruction(*piece, rule) for piece, rule in zip(pieces, rules, strict=True) if rule]
-
-
-def to_rows(found: Sequence[Instruction]) -> list[list[int | str]]:
-    """The first of them as they are stored: [start, end, rule]."""
-    return [[each.start, each.end, each.rule] for each in found[:MOST_SHOWN]]
 
 
 def match_rule(sentence: str) -> str:

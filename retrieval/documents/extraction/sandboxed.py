@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from retrieval.documents import formats, sandbox
 from retrieval.documents.extraction import extract, printable_name
-from retrieval.documents.recognition.recognised_words import RecognisedWords, to_page
+from retrieval.documents.recognition.recognised_words import to_page
 from retrieval.exceptions import DocumentRejected
 from retrieval.infrastructure.metrics import FILES_BEYOND_LIMITS
 from retrieval.text.extracted import (
@@ -59,10 +59,12 @@ def extract_in_sandbox(
     *,
     limits: ExtractionLimits,
     within: sandbox.JobLimits,
-    recognised: Sequence[RecognisedWords] = (),
+    recognised: Sequence[Sequence[Any]] = (),
     still_wanted: sandbox.StillWanted = lambda _elapsed: True,
 ) -> ExtractedText:
     """As :func:`retrieval.documents.extraction.extract`, in a process with the limits ``within``.
+
+    ``recognised`` has the number, width, height, turn and words of each page.
 
     Raises: DocumentRejected, also for a file that needs more than ``within`` or ends the process that reads it;
     JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
@@ -70,7 +72,7 @@ def extract_in_sandbox(
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor_module] if data else []
     # What was recognised may be longer than the message of a job can be: it goes behind the file's own bytes.
-    added = json.dumps([page.to_row() for page in recognised]).encode() if recognised else b""
+    added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
         head, text = sandbox.run(
@@ -103,7 +105,7 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
-    recognised = {page.number: to_page(page) for page in (RecognisedWords(*row) for row in rows)}
+    recognised = {number: to_page(*page) for number, *page in rows}
     found = extract(data[:size], filename, limits=ExtractionLimits(**limits), recognised=recognised)
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(

@@ -13,7 +13,7 @@ from django.conf import settings
 from retrieval.documents import sandbox
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.recognition import tesseract
-from retrieval.documents.recognition.recognised_words import RecognisedWords, check_words, to_page
+from retrieval.documents.recognition.recognised_words import check_words, to_page
 from retrieval.infrastructure.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
 
@@ -105,15 +105,8 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
     values: dict[str, object]
     try:
         value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)
-        found = check_words(value, number)
+        values = check_words(value)
         PAGES_RECOGNISED.labels(result="recognised").inc()
-        values = {
-            "width": found.width,
-            "height": found.height,
-            "turned": found.turned,
-            "words": list(found.words),
-            "confidence": found.confidence,
-        }
     except (sandbox.LimitExceeded, sandbox.JobCrashed, sandbox.JobFailed, ValueError, TypeError, KeyError) as error:
         PAGES_RECOGNISED.labels(result="failed").inc()
         logger.warning("Page %d of a scan was not recognised: %s", number, error)
@@ -124,15 +117,11 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
     return recognised
 
 
-def to_words(page: RecognisedPage) -> RecognisedWords:
-    return RecognisedWords(page.number, page.width, page.height, page.turned, page.words)
-
-
 def find_page(content_hash: str, number: int) -> PrintedPage | None:
     """The lines of a page that was recognised, with their boxes; None of another."""
     pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
     page = pages.order_by("-pk").first()
-    return to_page(to_words(page)) if page and page.width else None
+    return to_page(page.width, page.height, page.turned, page.words) if page and page.width else None
 
 
 def forget_pages(hashes: Collection[str]) -> None:

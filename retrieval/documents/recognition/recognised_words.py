@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -19,30 +18,16 @@ _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
-@dataclass(frozen=True, slots=True)
-class RecognisedWords:
-    """The words of one page, each as [text, left, top, right, bottom, line, confidence], in ten thousandths of the page
-    held upright; ``width`` and ``height`` in points; ``turned`` is by how many degrees it is turned for that."""
+def check_words(value: Any) -> dict[str, Any]:
+    """What the sandbox gave back, checked, as fields of a ``RecognisedPage``.
 
-    number: int
-    width: float
-    height: float
-    turned: int
-    words: Sequence[Sequence[Any]]
+    The words are each [text, left, top, right, bottom, line, confidence], in ten thousandths of the page held upright;
+    ``width`` and ``height`` are in points; ``turned`` is by how many degrees it is turned for that; the confidence of
+    the page is the mean of all letters, from 0 to 100, or None without words.
 
-    @property
-    def confidence(self) -> float | None:
-        """From 0 to 100, the mean of all letters; None of a page without words."""
-        letters = sum(len(word[0]) for word in self.words)
-        return sum(len(word[0]) * word[6] for word in self.words) / letters if letters else None
-
-    def to_row(self) -> list[Any]:
-        return [self.number, self.width, self.height, self.turned, self.words]
-
-
-def check_words(value: Any, number: int) -> RecognisedWords:
-    """What the sandbox gave back, checked. Raises: ValueError, TypeError, KeyError."""
-    words = [
+    Raises: ValueError, TypeError, KeyError.
+    """
+    words: list[list[Any]] = [
         [
             str(text)[:200].replace("\0", ""),
             *(max(0, min(_UNITS, int(side))) for side in sides),
@@ -56,20 +41,22 @@ def check_words(value: Any, number: int) -> RecognisedWords:
     width, height = float(value["width"]), float(value["height"])
     if not (0 < width < 1e6 and 0 < height < 1e6):
         raise ValueError("the size of a page")
-    return RecognisedWords(number, width, height, int(value["turned"]), words)
+    letters = sum(len(word[0]) for word in words)
+    confidence = sum(len(word[0]) * word[6] for word in words) / letters if letters else None
+    return {"width": width, "height": height, "turned": value["turned"], "words": words, "confidence": confidence}
 
 
-def to_page(found: RecognisedWords) -> PrintedPage:
+def to_page(width: float, height: float, turned: int, found: Sequence[Sequence[Any]]) -> PrintedPage:
     """The page with its lines, as a PDF file's own text would have them."""
-    words = (word for word in found.words if word[0].strip())
+    words = (word for word in found if word[0].strip())
     groups = [list(line) for _, line in groupby(words, key=lambda word: word[5])]
     confidences = [sum(word[6] for word in words) / len(words) for words in groups]
-    lines = [_to_line(words, found.width / _UNITS, found.height / _UNITS) for words in groups]
+    lines = [_to_line(words, width / _UNITS, height / _UNITS) for words in groups]
     usual = median(line.size for line in lines) if lines else 0.0
     for line, sure in zip(lines, confidences, strict=True):
         steps = round((line.size / usual - 1) / _SIZE_STEP)
         line.size = round(usual * (1 + _SIZE_STEP * steps), 1) if sure >= _SURE_ENOUGH and steps > 0 else usual
-    return PrintedPage(found.width, found.height, lines, (360 - found.turned) % 360)
+    return PrintedPage(width, height, lines, (360 - turned) % 360)
 
 
 def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedLine:
