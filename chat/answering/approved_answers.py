@@ -268,7 +268,7 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
                 document_id=chunk.document_id,
                 document_title=str(chunk.document)[:500],
                 quote=chunk.content,
-                text_version=_text_version(text),
+                text_version=f"{text.content_hash}:{text.recipe}",
             )
         )
     with transaction.atomic():
@@ -281,10 +281,6 @@ def approve(approved: ApprovedAnswer, by: Any) -> None:
     approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
     approved.flag, approved.flagged_at, approved.told_at = "", None, None
     approved.save()
-
-
-def _text_version(text: DocumentText) -> str:
-    return f"{text.content_hash}:{text.recipe}"
 
 
 # What has to be looked at -------------------------------------------------------------------------------------------
@@ -316,12 +312,13 @@ def flag_changed() -> None:
     )
     for source in sources:
         text = texts.get(source.document_id) if source.document_id else None
-        if text is not None and _text_version(text) == source.text_version:
+        version = f"{text.content_hash}:{text.recipe}" if text is not None else ""
+        if text is not None and version == source.text_version:
             continue
         if text is None or locate(source) is None:
             source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
         else:
-            source.text_version = _text_version(text)
+            source.text_version = version
             source.save(update_fields=["text_version"])
 
 

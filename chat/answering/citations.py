@@ -180,7 +180,7 @@ class Marker:
 
 def find_markers(text: str) -> list[Marker]:
     """The markers of an answer, in order."""
-    return [_marker(match) for match in MARKER.finditer(blank_code(text))]
+    return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
 
 
 def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
@@ -194,7 +194,7 @@ def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
     for start, end in _pieces(text):
         for match in MARKER.finditer(prose, start, end):
             words = _last_sentence(text[start : match.start()]) or words
-            yield _marker(match), words
+            yield Marker(int(match[1]), *match.span()), words
             start = match.end()
         words = _last_sentence(text[start:end]) or words
 
@@ -207,10 +207,6 @@ def _last_sentence(text: str) -> str:
         return ""
     *_, (start, end, _break) = split_sentences(text, 0, len(text))
     return text if "```" in text else text[start:end]
-
-
-def _marker(match: re.Match[str]) -> Marker:
-    return Marker(int(match[1]), *match.span())
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.units import QuotableUnit, quotable_units, text_to_encode
-from chat.answering.words import stem_set, stem_weights, stems
+from chat.answering.words import stem_set, stem_weight, stems
 from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
@@ -194,7 +194,7 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
-    weights = stem_weights(stems(question), texts)
+    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in stems(question)}
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from chat.answering.citations import find_code, quote_for_answer
-from chat.answering.units import QuotableUnit, UnitKind, blocks_of
+from chat.answering.units import QuotableUnit, UnitKind, as_markdown, blocks_of
 from chat.answering.words import stems
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
@@ -152,7 +152,7 @@ GOES_ON = "…"
 # Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 _ROW = re.compile(r"\|.*\|")
-_RULE = re.compile(r"[ :|-]+")
+_RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 # Of Jekyll, Liquid, Hugo and ERB: what they would write there is not known.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
@@ -236,7 +236,7 @@ def _prose(text: str) -> str:
     for code in [*(code for code in find_code(text) if code.fence), None]:
         upto = len(text) if code is None else code.start
         prose = _outside_code_spans(text[position:upto], lambda words: _TEMPLATE_TAG.sub("", words))
-        pieces.append(_HEADING.sub(_as_bold, _with_markdown_tables(prose)))
+        pieces.append(_HEADING.sub(_as_bold, _HTML_TABLE.sub(_table_as_markdown, prose)))
         if code is not None:
             pieces.append(text[code.start : code.end])
             position = code.end
@@ -251,22 +251,12 @@ def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
     return "".join([*pieces, rewrite(text[position:])])
 
 
-def _with_markdown_tables(text: str) -> str:
-    """The text, its tables of HTML written as Markdown."""
-    return _HTML_TABLE.sub(lambda match: "\n".join(_rows_as_markdown(match.group())), text)
-
-
-def _rows_as_markdown(table: str) -> Iterator[str]:
+def _table_as_markdown(match: re.Match[str]) -> str:
+    table = match.group()
     rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
-    for number, row in enumerate(rows):
-        cells = read_cells(row)
-        yield f"| {' | '.join(cells)} |"
-        if number == 0 and table.startswith("<table"):
-            yield f"|{'---|' * len(cells)}"
-
-
-def _is_rule(line: str) -> bool:
-    return line.startswith("|") and "-" in line and bool(_RULE.fullmatch(line))
+    return "\n".join(
+        as_markdown(row, is_head=number == 0 and table.startswith("<table")) for number, row in enumerate(rows)
+    )
 
 
 def _without_bars(text: str) -> str:
@@ -280,7 +270,7 @@ def _without_bars(text: str) -> str:
         in_code ^= line.lstrip().startswith(("```", "~~~"))
         is_row = not in_code and bool(_ROW.fullmatch(line.strip()))
         if is_row and not is_headed:
-            is_headed = number + 1 < len(given) and _is_rule(given[number + 1].strip())
+            is_headed = number + 1 < len(given) and bool(_RULE.fullmatch(given[number + 1].strip()))
         if not is_row:
             is_headed = False
         if is_row and not is_headed:

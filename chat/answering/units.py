@@ -152,16 +152,16 @@ def table_head(content: str, block: Block) -> str:
     it.
     """
     header = find_header(content, block)
-    return as_markdown(content[header[0] : header[1]]) if header else ""
+    head = content[header[0] : header[1]] if header else ""
+    is_whole = head.lstrip().startswith("<table")
+    return as_markdown(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head
 
 
-def as_markdown(row: str) -> str:
-    """A row of an HTML table as a row of Markdown, the first one with a rule below it; other text unchanged."""
-    if not _HTML_ROW.match(row.lstrip()) and not row.lstrip().startswith("<table"):
-        return row
+def as_markdown(row: str, *, is_head: bool) -> str:
+    """A row of an HTML table as a row of Markdown, a head with a rule below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"
-    return f"{line}\n|{'---|' * len(cells)}" if row.lstrip().startswith("<table") else line
+    return f"{line}\n|{'---|' * len(cells)}" if is_head else line
 
 
 def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
 from retrieval.text.terms import expand_identifiers
 
@@ -113,11 +114,6 @@ def stem_weight(holders: int, texts: int) -> float:
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
-def stem_weights(wanted: Sequence[str], texts: Sequence[Collection[str]]) -> dict[str, float]:
-    """The weight of each wanted stem among texts, which are given as their stems."""
-    return {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in wanted}
-
-
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -198,30 +194,16 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
     ``words`` and ``others`` are the texts' stems. A word counts as negated if a negation comes right before it. The
     other text must have no negation anywhere near the word, because Dutch also negates behind the verb.
     """
-    return bool(
-        (negated_stems(text) & others) - _stems_near_negation(other_text)
-        or (negated_stems(other_text) & words) - _stems_near_negation(text)
-    )
+    negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
+    near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
+    return bool((negated & others) - other_near or (other_negated & words) - near)
 
 
-def negated_stems(text: str) -> frozenset[str]:
-    """The stem of the first content word after each negation."""
-    return frozenset(_stems_around_negations(text, after=1, before=0))
-
-
-def _stems_near_negation(text: str) -> frozenset[str]:
-    return frozenset(_stems_around_negations(text, after=NEAR_AFTER, before=NEAR_BEFORE))
-
-
-def _stems_around_negations(text: str, *, after: int, before: int) -> Iterator[str]:
+def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
+    """The stems of so many content words after and before each negation."""
     tokens = [token.lower() for token in _TOKEN.findall(text)]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):
-            yield from _first_stems(tokens[at + 1 : at + 1 + _GAP], after)
-            yield from _first_stems(tokens[max(0, at - _GAP + 1) : at][::-1], before)
-
-
-def _first_stems(tokens: Sequence[str], count: int) -> Iterator[str]:
-    meaningful = [found for token in tokens if (found := stems_of_word(token))]
-    for found in meaningful[:count]:
-        yield from found
+            following, preceding = tokens[at + 1 : at + 1 + _GAP], tokens[max(0, at - _GAP + 1) : at][::-1]
+            for words, count in ((following, after), (preceding, before)):
+                yield from chain.from_iterable([found for word in words if (found := stems_of_word(word))][:count])

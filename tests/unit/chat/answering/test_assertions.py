@@ -7,7 +7,6 @@ import pytest
 from chat.answering.support import extract_assertion
 from chat.answering.words import (
     contradicts,
-    negated_stems,
     number_values,
     numbers_asserted,
     numbers_held,
@@ -106,12 +105,6 @@ def test_number_words_answer_but_do_not_ask() -> None:
     assert {"2", "4", "3"} <= numbers_held("Twee pompen, vier kleppen, the third one")
 
 
-def test_a_negation_negates_the_word_behind_it() -> None:
-    assert negated_stems("The pump must not be run dry.") == set(stems_of_word("run"))
-    assert negated_stems("It doesn't leak, and nothing else") == set(stems_of_word("leak"))
-    assert negated_stems("The pump may run dry.") == frozenset()
-
-
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
@@ -119,6 +112,7 @@ def test_a_negation_negates_the_word_behind_it() -> None:
         ("The pump must not run dry.", "The pump must run dry.", True),
         ("The pump must never run dry.", "The pump must not run dry.", False),
         ("De pomp mag draaien.", "De pomp mag niet draaien.", True),
+        ("The pump may be run dry.", "The pump mustn't be run dry.", True),
         ("De pomp werkt niet goed.", "De pomp werkt niet.", False),
         ("The pump must run dry.", "The valve must not leak.", False),
     ],

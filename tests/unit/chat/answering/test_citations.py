@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from chat.answering.citations import (
-    cited_sentences,
     cited_words,
     find_markers,
     keep_known_markers,
@@ -63,13 +62,6 @@ def test_a_marker_speaks_for_the_words_before_it(text: str, expected: list[tuple
     assert [(marker.number, words) for marker, words in found] == expected
     assert [marker for marker, _ in found] == find_markers(text)
     assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker, _ in found)
-
-
-def test_brackets_in_code_cite_no_sentence() -> None:
-    text = "Take `row[2]` [1].\n\n```\nrow[2]\n```\n\n[1]"
-    assert [(text[each.start : each.end], each.markers) for each in cited_sentences(text)] == [
-        ("Take `row[2]` [1].", (1,))
-    ]
 
 
 def test_markers_go_and_code_stays() -> None:

@@ -28,7 +28,7 @@ def sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
         ("## Limits\nIt is hot. [1]", [("It is hot.", (1,))]),
         ("**Limits**\n\nIt is hot.", [("It is hot.", ())]),
         ("| Pump | Bar |\n|---|---|\n| MX-1 | 10 | [1]", [("| MX-1 | 10 |", (1,))]),
-        ("Run it.\n\n```\nrm -rf x. Then y.\n```\n[1]\n\nDone now.", [("Run it.", ()), ("Done now.", ())]),
+        ("Run it.\n\n```\nrm x[2]. Then y.\n```\n[1]\n\nDone now.", [("Run it.", ()), ("Done now.", ())]),
         ("Use `row[2]` and row[0]. [1]", [("Use `row[2]` and row[0].", (1,))]),
         ("- \nAn item. [1]", [("An item.", (1,))]),
         ("Dr. Jansen wrote it. [1]", [("Dr. Jansen wrote it.", (1,))]),
