@@ -92,13 +92,8 @@ def why_document(user: Any, document: Document) -> Reason:
     if not found.is_seen or is_superuser(user) or key not in document.metadata:
         return Reason(is_seen, found.rule, remark)
     named = document.metadata[key]
-    names = (
-        [named]
-        if isinstance(named, str)
-        else [name for name in named if isinstance(name, str)]
-        if isinstance(named, list)
-        else []
-    )
+    listed = named if isinstance(named, list) else [named]
+    names = [name for name in listed if isinstance(name, str)]
     [reader] = readers_for(user)
     if document.collection_id in reader.collections:
         rule = (

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from pgvector.django import VectorField
 
 from retrieval.models import Collection, Document
+from retrieval.models.collection import user_key
 from retrieval.models.webhook import Webhook, announce
 
 
@@ -46,28 +47,12 @@ class ApprovedAnswer(models.Model):
     collection = models.ForeignKey(
         Collection, models.CASCADE, related_name="approved_answers", verbose_name=_("collection")
     )
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("owner"),
-        help_text=_("Gets a mail when this answer has to be reviewed."),
-    )
+    owner = user_key(_("owner"), blank=True, help_text=_("Gets a mail when this answer has to be reviewed."))
     expires_on = models.DateField(
         _("valid until"), null=True, blank=True, help_text=_("The last day on which it is shown. Empty: no end.")
     )
     state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT, db_index=True)
-    approved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("approved by"),
-    )
+    approved_by = user_key(_("approved by"), blank=True, editable=False)
     approved_at = models.DateTimeField(_("approved"), null=True, blank=True, editable=False)
     flag = models.CharField(_("to look at"), max_length=10, choices=Flag, blank=True, editable=False)
     flagged_at = models.DateTimeField(null=True, editable=False)

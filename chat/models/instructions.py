@@ -3,13 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
 from django.core.validators import MaxLengthValidator
 from django.db import models, transaction
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.models import Collection
+from retrieval.models.collection import user_key
 
 LONGEST = 800
 
@@ -34,19 +34,10 @@ class CollectionInstructions(models.Model):
         ),
     )
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        related_name="+",
-        verbose_name=_("made by"),
-        editable=False,
-    )
+    created_by = user_key(_("made by"), editable=False)
     is_active = models.BooleanField(_("in force"), default=False, editable=False)
     requested_at = models.DateTimeField(_("asked for"), null=True, editable=False)
-    requested_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", editable=False
-    )
+    requested_by = user_key(None, editable=False)
     outcome = models.TextField(_("outcome"), blank=True, editable=False)
 
     class Meta:

@@ -2,20 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.infrastructure.jobs import Job
-
-
-def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
-    """The user who did something; empty if the account was deleted."""
-    return models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
-    )
 
 
 class EvaluationJob(Job):

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.expectations import Expectations
-from evaluation.models.base import user_key
 from retrieval.models import Collection
+from retrieval.models.collection import user_key
 
 
 class RunKind(models.TextChoices):

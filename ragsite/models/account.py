@@ -11,6 +11,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.models.collection import user_key
+
 INVITATION_LASTS = timedelta(days=7)
 
 
@@ -26,25 +28,11 @@ class Invitation(models.Model):
     groups = models.ManyToManyField(
         Group, verbose_name=_("groups"), blank=True, help_text=_("Given to the account when it is made.")
     )
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        verbose_name=_("invited by"),
-        null=True,
-        editable=False,
-        related_name="+",
-    )
+    created_by = user_key(_("invited by"), editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"), default=invitation_expiry)
     accepted_at = models.DateTimeField(_("accepted"), null=True, editable=False)
-    accepted_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        verbose_name=_("account"),
-        null=True,
-        editable=False,
-        related_name="+",
-    )
+    accepted_by = user_key(_("account"), editable=False)
 
     class Meta:
         ordering = ["-created_at"]

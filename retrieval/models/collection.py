@@ -52,6 +52,13 @@ def is_superuser(user: Any) -> bool:
     return is_active(user) and bool(getattr(user, "is_superuser", False))
 
 
+def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
+    """The user who did something; empty if the account was deleted."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
+    )
+
+
 class CollectionQuerySet(models.QuerySet["Collection"]):
     """What users may do with collections, as it is at this moment. Superusers may do everything.
 

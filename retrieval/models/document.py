@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext, ngettext_lazy
 
 from retrieval.infrastructure.jobs import Job
-from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser
+from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser, user_key
 from retrieval.models.webhook import Webhook, announce
 from retrieval.types import Reader
 
@@ -213,15 +213,7 @@ class Document(Job):
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
     # None of what a command or a source brought.
-    added_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("added by"),
-    )
+    added_by = user_key(_("added by"), blank=True, editable=False)
     review_on = models.DateField(
         _("review date"),
         null=True,

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.infrastructure.jobs import Job
-from retrieval.models.collection import Collection
+from retrieval.models.collection import Collection, user_key
 
 
 class DraftQuerySet(models.QuerySet["Draft"]):
@@ -47,20 +46,11 @@ class Draft(Job):
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.COPYING)
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("begun by")
-    )
+    created_by = user_key(_("begun by"))
     # What the permission to publish was given for: the states of the collection and of the working copy.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
-    published_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("published by"),
-    )
+    published_by = user_key(_("published by"), blank=True)
     changes = models.JSONField(_("changes"), default=dict, blank=True)
     objections = models.JSONField(_("objections"), default=list, blank=True)
     override = models.TextField(_("reason to publish against objections"), blank=True)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.models.collection import user_key
 from retrieval.profile_settings import ProfileSettings, from_json, to_json
 
 
@@ -47,25 +47,11 @@ class SearchProfileVersion(models.Model):
     settings = models.JSONField(_("settings"))
     note = models.CharField(_("note"), max_length=500, blank=True)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = models.ForeignKey(
-        django_settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("made by"),
-    )
+    created_by = user_key(_("made by"), blank=True)
     is_published = models.BooleanField(_("in force"), default=False)
     # Of the last time it was published: the admin's log has every time.
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
-    published_by = models.ForeignKey(
-        django_settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("published by"),
-    )
+    published_by = user_key(_("published by"), blank=True)
 
     class Meta:
         ordering = ["profile", "-number"]
@@ -100,14 +86,7 @@ class Publication(models.Model):
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")
     )
     published_at = models.DateTimeField(_("published"), auto_now_add=True)
-    published_by = models.ForeignKey(
-        django_settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("published by"),
-    )
+    published_by = user_key(_("published by"), blank=True)
     objections = models.JSONField(_("objections"), default=list, blank=True)
     override = models.TextField(_("reason to publish against objections"), blank=True)
 

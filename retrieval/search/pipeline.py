@@ -188,6 +188,7 @@ class _Search:
 
 
 @span("search")
+@read_once()
 def search(
     question: str,
     filters: SearchFilters,
@@ -228,21 +229,6 @@ def search(
         searched = reformulation.query
         if reformulator is None or reformulation.notice:
             joined_with = history
-    return _search(question, searched, joined_with, reformulation, filters, replace(used, settings=tuned), top_k, watch)
-
-
-@read_once()
-def _search(
-    question: str,
-    searched: str,
-    joined_with: Sequence[Turn],
-    reformulation: Reformulation | None,
-    filters: SearchFilters,
-    profile: NamedProfile,
-    top_k: int | None,
-    watch: Stopwatch,
-) -> SearchResult:
-    tuned = profile.settings
     try:
         learn([*filter(None, (searched, join_questions(searched, joined_with)))], filters.collections)
     except DatabaseError as error:
@@ -295,7 +281,7 @@ def _search(
         rule=classification.rule,
         # The name of the one retriever left, when the other did not answer.
         search_method=plan.method.value if len(answered[0].rankings) > 1 else answered[0].rankings[0].retriever.value,
-        profile=profile.name,
+        profile=used.name,
         weights=plan.weights,
         depth=plan.depth,
         top_k=plan.top_k,
