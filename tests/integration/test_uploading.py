@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -13,6 +12,7 @@ from django.urls import reverse
 
 from retrieval.models import Collection, Document
 from retrieval.sources import web_page
+from tests.support.serving import QuietHandler
 from tests.support.sources import WebServer
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ class Web(WebServer):
         super().__init__()
         self.was_left = threading.Event()
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: QuietHandler) -> None:
         if request.path != self.dripping:
             super().answer(request)
             return

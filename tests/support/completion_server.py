@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -68,15 +68,7 @@ def serving_completions(state: State) -> Iterator[State]:
                 usage = {"usage": state.usage} if state.usage else {}
                 raw = json.dumps({"choices": choices, **usage}).encode()
             sent = raw[: len(raw) // 2] if state.breaks_off else raw
-            if not state.drip_seconds:
-                self.send(sent, state.status, Content_Length=str(len(raw)))
-                return
-            self.send(b"", state.status, Content_Length=str(len(raw)))
-            with suppress(BrokenPipeError, ConnectionResetError):
-                for byte in sent:
-                    self.wfile.write(bytes([byte]))
-                    self.wfile.flush()
-                    time.sleep(state.drip_seconds)
+            self.send(sent, state.status, state.drip_seconds, Content_Length=str(len(raw)))
 
     with serving(Handler) as url:
         state.url = f"{url}/v1"

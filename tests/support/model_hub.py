@@ -44,7 +44,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
                 if path.startswith(f"/{name}/resolve/"):
                     self._send_file(folder, path.removeprefix(f"/{name}/resolve/").partition("/")[2])
                     return
-            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+            self.send(b"{}", 404, X_Error_Code="RepoNotFound")
 
         do_HEAD = do_GET  # noqa: N815
 
@@ -59,22 +59,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
                 if tree
                 else {"id": name, "sha": COMMIT, "siblings": [{"rfilename": each} for each in names]}
             )
-            self._send(200, json.dumps(listed).encode())
+            self.send(json.dumps(listed).encode())
 
         def _send_file(self, folder: Path, name: str) -> None:
             content = (folder / name).read_bytes()
             if self.command == "GET":
                 state.fetched.append(name)
             etag = hashlib.sha1(content).hexdigest()
-            self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
-
-        def _send(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
-            self.send_response(status)
-            for key, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
-                self.send_header(key, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(content)
+            self.send(content, ETag=f'"{etag}"', X_Repo_Commit=COMMIT)
 
     with serving(Request) as state.url:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", state.url)

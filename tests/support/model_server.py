@@ -69,10 +69,10 @@ def model_server() -> Iterator[ModelServer]:
             if unknown := [name for name in state.unknown_parameters if name in body]:
                 self._refuse(400, "Bad request" if state.tight_lipped else f"Unsupported parameter: '{unknown[0]}'")
                 return
-            self.send_response(200)
             if state.whole:
                 self._answer_whole()
                 return
+            self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             if state.promised_bytes:
                 # Ending before them is a broken line, where without a length it would be an early end.
@@ -87,19 +87,15 @@ def model_server() -> Iterator[ModelServer]:
                 closed_early.set()
 
         def _refuse(self, status: int, said: str) -> None:
-            self.send_response(status)
-            if state.retry_after:
-                self.send_header("Retry-After", state.retry_after)
-            self.end_headers()
-            self.wfile.write(json.dumps({"error": {"message": said}}).encode())
+            headers = {"Retry_After": state.retry_after} if state.retry_after else {}
+            self.send(json.dumps({"error": {"message": said}}).encode(), status, **headers)
 
         def _answer_whole(self) -> None:
             time.sleep(state.delay_seconds)
-            self.send_header("Content-Type", "application/json; charset=utf-8")
-            self.end_headers()
             message = {"role": "assistant", "content": "".join(state.pieces)}
             choice = {"index": 0, "message": message, "finish_reason": state.finish_reason}
-            self.wfile.write(json.dumps({"choices": [choice], "usage": state.usage}, indent=2).encode())
+            whole = json.dumps({"choices": [choice], "usage": state.usage}, indent=2)
+            self.send(whole.encode(), Content_Type="application/json; charset=utf-8")
 
         def _call(self, pieces: Sequence[dict[str, Any]], *, counted: bool) -> None:
             for delta in ({"content": state.preamble or None}, *({"tool_calls": [piece]} for piece in pieces)):

@@ -73,23 +73,7 @@ def rerank_server() -> Iterator[RerankServer]:
             answer = state.answers.pop(0) if state.answers else (200, {}, answered(body))
             status, headers, content = answer(body) if callable(answer) else answer
             payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(payload)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            try:
-                self._write(payload)
-            except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True
-
-        def _write(self, payload: bytes) -> None:
-            if not state.drip_seconds:
-                self.wfile.write(payload)
-                return
-            for number in range(len(payload)):
-                self.wfile.write(payload[number : number + 1])
-                self.wfile.flush()
-                time.sleep(state.drip_seconds)
+            self.send(payload, status, state.drip_seconds, **headers)
 
     with serving(Request) as state.url:
         yield state

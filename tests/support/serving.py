@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -17,14 +18,22 @@ class QuietHandler(BaseHTTPRequestHandler):
     def read_json(self) -> Any:
         return json.loads(self.read_body())
 
-    def send(self, payload: bytes = b"", status: int = 200, **headers: str) -> None:
-        """A whole answer, with headers by their names with underscores; a caller who has left is passed over."""
-        with suppress(BrokenPipeError, ConnectionResetError):
+    def send(self, payload: bytes = b"", status: int = 200, drip_seconds: float = 0.0, **headers: str) -> None:
+        """A whole answer, with headers by their names with underscores, whose bytes come ``drip_seconds`` apart. To a
+        request for the headers alone, those; a caller who has left is passed over."""
+        try:
             self.send_response(status)
             for name, value in {"Content_Length": str(len(payload)), **headers}.items():
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
-            self.wfile.write(payload)
+            if self.command == "HEAD":
+                return
+            size = 1 if drip_seconds else len(payload) or 1
+            for start in range(0, len(payload), size):
+                self.wfile.write(payload[start : start + size])
+                time.sleep(drip_seconds)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable
 from email.message import EmailMessage
 from functools import cache
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from tests.support.serving import QuietHandler
 from tests.support.sources import FolderRemote, Remote, WebServer
 
 
@@ -233,12 +233,12 @@ class _WikiRemote(WebServer):
                 return name, text
         return None
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: QuietHandler) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
         status, said = self.say(query, request)
-        self.send(request, status, json.dumps(said).encode(), {"Content-Type": "application/json"})
+        request.send(json.dumps(said).encode(), status, Content_Type="application/json")
 
-    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
         raise NotImplementedError
 
 
@@ -249,7 +249,7 @@ class MediaWikiRemote(_WikiRemote):
         super().__init__()
         self.options = {"url": f"{self.url}/api.php", "namespace": 0}
 
-    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
         if query["action"] == "parse":
             found = self.page(query["pageid"])
             if found is None:
@@ -275,7 +275,7 @@ class ConfluenceRemote(_WikiRemote):
         self.options = {"url": f"{self.url}/wiki", "space": "DOC", "password": "token"}
         self.wrong_options = {**self.options, "password": "wrong"}
 
-    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
         if request.headers.get("Authorization") != "Bearer token":
             return 401, {"statusCode": 401}
         if query["cql"].startswith("id="):

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -126,31 +126,21 @@ class WebServer(Remote):
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: QuietHandler) -> None:
         path = unquote(urlsplit(request.path).path)
         if status := self.failing.get(path):
-            self.send(request, status, b"")
+            request.send(b"", status)
         elif path not in self.pages:
-            self.send(request, 404, b"There is nothing.")
+            request.send(b"There is nothing.", 404)
         else:
             body = self.pages[path].encode()
             tag = f'"{hash(body) & 0xFFFFFFFF:x}"'
             headers = {"ETag": tag, "Content-Type": "text/html; charset=utf-8", **self.headers.get(path, {})}
             if request.headers.get("If-None-Match") == tag:
-                self.send(request, 304, b"", headers)
+                request.send(b"", 304, **headers)
             else:
                 self.read.append(path)
-                self.send(request, int(headers.pop("Status", 200)), body, headers)
-
-    def send(
-        self, request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None
-    ) -> None:
-        request.send_response(status)
-        for name, value in (headers or {}).items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+                request.send(body, int(headers.pop("Status", 200)), **headers)
 
     def close(self) -> None:
         self._server.shutdown()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from retrieval.models import Collection
 from retrieval.sources import comparing
+from tests.support.serving import QuietHandler
 from tests.support.sources import WebServer, make_source, run_once
 
 pytestmark = pytest.mark.django_db
@@ -47,12 +46,11 @@ class EndlessServer(WebServer):
     say: Callable[[int, list[str]], str]
     keys: Callable[[int], list[str]]
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: QuietHandler) -> None:
         time.sleep(0.05)
         number = len(self.requests)
         body = self.say(number, self.keys(number - 1)).encode()
-        with suppress(BrokenPipeError):  # nobody waits any more
-            self.send(request, 200, body)
+        request.send(body)
 
 
 @pytest.fixture
