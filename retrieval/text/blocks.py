@@ -79,12 +79,8 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
         for draft in join(stretch, titles, Scanner(lines).scan()):
-            yield _place(draft, begin)
-
-
-def _place(draft: BlockDraft, begin: int) -> _Found:
-    lead_in = draft.lead_in and (draft.lead_in[0] + begin, draft.lead_in[1] + begin)
-    return draft.start + begin, draft.end + begin, draft.kind, lead_in
+            lead_in = draft.lead_in and (draft.lead_in[0] + begin, draft.lead_in[1] + begin)
+            yield draft.start + begin, draft.end + begin, draft.kind, lead_in
 
 
 def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -91,14 +91,11 @@ def _drop_invisible(root: etree._Element) -> None:
         hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
         hidden = hidden or element.get("role") == "navigation"
         # Within the main text, an aside is a note.
-        hidden = hidden or (element.tag in _FURNITURE and not (element.tag == "aside" and _is_in_main(element)))
+        is_note = element.tag == "aside" and next(element.iterancestors("main", "article"), None) is not None
+        hidden = hidden or (element.tag in _FURNITURE and not is_note)
         hidden = hidden or not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split())
         if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
             _drop(element)
-
-
-def _is_in_main(element: etree._Element) -> bool:
-    return next(element.iterancestors("main", "article"), None) is not None
 
 
 def _drop_contents(root: etree._Element) -> None:
@@ -263,7 +260,7 @@ def _lacks_structure(text: str, visible: str) -> bool:
 def _count_unlinked(root: etree._Element) -> int:
     """The letters of a page outside links."""
     linked = sum(_count_letters(_flatten(link)) for link in root.iter("a"))
-    return _count_letters("".join(map(str, root.itertext()))) - linked
+    return _count_letters(_flatten(root)) - linked
 
 
 def convert_html(root: etree._Element) -> str:
@@ -277,9 +274,7 @@ def _find_main(root: etree._Element) -> etree._Element:
     """The page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
     for tag in ("main", "article"):
         found = list(root.iter(tag))
-        if len(found) == 1 and _count_letters("".join(map(str, found[0].itertext()))) >= _KEPT_SHARE * _count_letters(
-            "".join(map(str, root.itertext()))
-        ):
+        if len(found) == 1 and _count_letters(_flatten(found[0])) >= _KEPT_SHARE * _count_letters(_flatten(root)):
             return found[0]
     return root
 

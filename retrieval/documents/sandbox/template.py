@@ -106,14 +106,8 @@ class _JobServer:
                     del self._jobs[descriptor]
                     with contextlib.suppress(KeyError):
                         self._poll.unregister(descriptor)
-                    _tell(
-                        descriptor,
-                        {
-                            "code": os.waitstatus_to_exitcode(status),
-                            "seconds": used.ru_utime + used.ru_stime,
-                            "resident_kib": used.ru_maxrss,
-                        },
-                    )
+                    seconds = used.ru_utime + used.ru_stime
+                    _tell(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
 def _tell(descriptor: int, status: dict[str, Any]) -> None:

@@ -90,22 +90,6 @@ def test_headings_and_pages_have_their_places() -> None:
     ]
 
 
-def test_lines_of_code_have_numbers_and_the_keyboard_stops_at_those_of_the_passage() -> None:
-    writer = HtmlWriter("a\nb\nc\nd\n", (2, 5))
-    write_code(writer, "Line {}")
-    lines = re.findall(
-        r'<span class="line"><a class="line-number" id="L(\d)" href="#L\d" data-line="\d" aria-label="Line \d"'
-        r"( tabindex=-1)?></a>",
-        writer.parts[0],
-    )
-    assert [(number, bool(skipped)) for number, skipped in lines] == [
-        ("1", True),
-        ("2", False),
-        ("3", False),
-        ("4", True),
-    ]
-
-
 def test_lines_of_a_paragraph_are_joined_at_the_same_offsets() -> None:
     text = (
         "1 Safety\nSwitch the pump off before any work and lock the\nswitch, so that nobody can turn it on again by\n"

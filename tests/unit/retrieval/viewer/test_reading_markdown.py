@@ -93,11 +93,6 @@ def test_the_passage_is_marked_once_by_its_id(wanted: str) -> None:
     assert re.findall(r"\w+", marked(page)) == re.findall(r"\w+", wanted)
 
 
-def test_a_passage_that_nobody_can_see_is_told() -> None:
-    text = "one\n\n[ref]: http://x.y/z\n"
-    assert not render_document(text, passage=(text.index("http"), len(text))).shows_passage
-
-
 def test_long_text_comes_in_parts_between_blocks() -> None:
     text = "# Head\n\n- a\n- b\n\npara *one*\n\n" * 3000
     page = render_document(text, passage=(50_000, 50_400))
