@@ -168,16 +168,6 @@ class Refused(Exception):
         return next((name for name in ("tools", "stream_options") if name in body), "")
 
 
-async def read_beginning(response: httpx2.Response) -> bytes:
-    """The first bytes of the body of the server's refusal."""
-    received = b""
-    async for piece in response.aiter_bytes():
-        received += piece
-        if len(received) > LONGEST_REFUSAL_BYTES:
-            break
-    return received
-
-
 def _retry_after(value: str) -> float | None:
     """Seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
     try:
@@ -344,7 +334,12 @@ class CompletionClient:
                 client._transport._pool._network_backend = _CheckedBackend(self._endpoint.resolve)  # type: ignore[attr-defined]
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise Refused(response, await read_beginning(response), self._endpoint, body)
+                    beginning = b""
+                    async for piece in response.aiter_bytes():
+                        beginning += piece
+                        if len(beginning) > LONGEST_REFUSAL_BYTES:
+                            break
+                    raise Refused(response, beginning, self._endpoint, body)
                 try:
                     async with aclosing(deltas(response)) as received:
                         async for delta in received:

@@ -126,9 +126,9 @@ class _Writer:
         text = self._say(
             "more" if is_more else "less",
             column=self._column(target),
-            name=self._name(first),
+            name=self._cell(first, 0),
             value=f"{self._cell(first, target)}{self._mark(first)}",
-            other=self._name(second),
+            other=self._cell(second, 0),
             less=f"{self._cell(second, target)}{self._mark(second)}",
         )
         return f"{text}."
@@ -140,11 +140,13 @@ class _Writer:
             "matched": result.matched,
             "total": result.total,
             "value": result.value,
-            "where": self._say("where", conditions=self._conditions()) if result.conditions else "",
+            "where": self._say("where", conditions=_escape(self._say("and").join(result.conditions)))
+            if result.conditions
+            else "",
             "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
         }
         if result.rows:
-            known["name"] = self._name(result.rows[0])
+            known["name"] = self._cell(result.rows[0], 0)
             if result.targets:
                 known["value"] = result.value or self._cell(result.rows[0], result.targets[0])
         if result.targets:
@@ -193,12 +195,6 @@ class _Writer:
     def _mark(self, row: ResultRow) -> str:
         marker = self._marker_of(row)
         return f" {marker}" if marker else ""
-
-    def _conditions(self) -> str:
-        return _escape(self._say("and").join(self._result.conditions))
-
-    def _name(self, row: ResultRow) -> str:
-        return self._cell(row, 0)
 
     def _column(self, at: int) -> str:
         return _escape(show_name(self._result.columns[at]))

@@ -97,7 +97,8 @@ def compose(
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
     if instructions:
-        system += f"\n\n{_INSTRUCTIONS}\n{_as_list(instructions)}"
+        lines = (f"- {_one_line(line).lstrip('- ')}" for line in instructions.splitlines() if line.strip("- \t"))
+        system += "\n".join([f"\n\n{_INSTRUCTIONS}", *lines])
         language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     told = {"role": "system", "content": system}
@@ -107,7 +108,9 @@ def compose(
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
     room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
-    quotations |= {source.marker: _name_told(source) for source in sources if source.marker in known}
+    for source in sources:
+        if (marker := source.marker) in known:
+            quotations[marker] = f"{_name_source(source)}: as quoted above; its number is [{marker}] from here on."
     quoted_sources = [quotations[source.marker] for source in sources if source.marker in quotations]
     user = "\n\n".join([*quoted_sources, *behind])
     messages = (*(before or [told]), {"role": "user", "content": user})
@@ -228,10 +231,6 @@ def _name_source(source: ContextSource) -> str:
     return f"SOURCE [{source.marker}] {quoted(_one_line(place))}"
 
 
-def _name_told(source: ContextSource) -> str:
-    return f"{_name_source(source)}: as quoted above; its number is [{source.marker}] from here on."
-
-
 def _conversation(history: Sequence[Turn]) -> str:
     """The last turns, their answers without markers, which named other sources."""
     lines = []
@@ -264,10 +263,6 @@ def _as_quotation(text: str) -> str:
     """The text as the prompt quotes it, a sign before each line; several blank lines become one."""
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
-
-
-def _as_list(text: str) -> str:
-    return "\n".join(f"- {_one_line(line).lstrip('- ')}" for line in text.splitlines() if line.strip("- \t"))
 
 
 def _one_line(text: str) -> str:

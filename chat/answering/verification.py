@@ -117,14 +117,13 @@ def is_foreign(source: ContextSource, answer: str) -> bool:
 
 
 def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]) -> CheckedStatement:
-    value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    place = sentence.start, sentence.end, sentence.markers
     if support is None:
-        return CheckedStatement(sentence.start, sentence.end, sentence.markers)
+        return CheckedStatement(*place)
+    value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
     match = support.match
     return CheckedStatement(
-        start=sentence.start,
-        end=sentence.end,
-        markers=sentence.markers,
+        *place,
         support=value,
         supported=None if value is None else support.supported,
         reasons=tuple(map(str, support.reasons)) if value is not None else (),

@@ -125,7 +125,7 @@ def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection
 
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """A new answer's id, with a place reserved for it. Raises: SiteBusy, BudgetSpent."""
+    """A new answer's id, with a place reserved for it."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
