@@ -14,7 +14,8 @@ from chat.answering.approved_answers import NAME as APPROVED
 from evaluation.arms import Arm, Effect, assign, effect
 from evaluation.figures import fixed
 from evaluation.models import Experiment
-from retrieval.profile_settings import ImproperProfile, from_json, to_json
+from retrieval.dataclass_json import to_json
+from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
 
 if TYPE_CHECKING:

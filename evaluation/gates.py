@@ -26,9 +26,9 @@ from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, instru
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics import is_loss
+from retrieval.dataclass_json import to_json
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.profile_settings import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils.translation import gettext as _t
@@ -33,9 +33,6 @@ class Objection:
 
     def __str__(self) -> str:
         return self.reason
-
-    def as_json(self) -> dict[str, str]:
-        return asdict(self)
 
 
 class PublicationRefused(RetrievalError):

@@ -275,13 +275,7 @@ def is_within(value: object, low: float, high: float) -> bool:
 
 
 # A stored search profile: its settings as JSON, so that an old version can be searched with and published
-# again. :func:`from_json` names every field that is wrong.
-
-
-def to_json(profile: ProfileSettings) -> dict[str, Any]:
-    """The settings as JSON's types; :func:`from_json` gives them back."""
-    values: dict[str, Any] = dataclass_json.to_json(profile)
-    return values
+# again (`dataclass_json.to_json` writes it). :func:`from_json` names every field that is wrong.
 
 
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:

@@ -14,9 +14,9 @@ from chat.answering.prompts import PROMPT_VERSION
 from chat.models import CollectionInstructions
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
+from retrieval.dataclass_json import to_json
 from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.profile_settings import to_json
 from retrieval.search.profiles import NamedProfile
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as _l
 
 from retrieval import dataclass_json
+from retrieval.dataclass_json import to_json
 from retrieval.models import SearchProfile
 from retrieval.profile_settings import (
     NO_RERANKER,
@@ -21,7 +22,6 @@ from retrieval.profile_settings import (
     ImproperProfile,
     ProfileSettings,
     from_json,
-    to_json,
 )
 from retrieval.search.metadata_filters import validated_metadata
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod

@@ -300,7 +300,17 @@ def build_queries(
     constraints = constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():
-        expansions = _expand_unknown(unknown, configuration, pks, collection_ids, passages, readers)
+        expansions = {
+            typed: meant
+            for typed, of_word in unknown.items()
+            if (
+                meant := tuple(
+                    expansion
+                    for lexeme in of_word.get(configuration, ())
+                    for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                )
+            )
+        }
         known = {lexeme: frequencies[lexeme] for lexeme in lexemes[configuration] if lexeme in frequencies}
         held = known | {
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
@@ -331,26 +341,6 @@ def build_queries(
                 )
             )
     return queries
-
-
-def _expand_unknown(
-    unknown: Mapping[str, Mapping[str, Sequence[str]]],
-    configuration: str,
-    pks: tuple[int, ...],
-    collection_ids: Sequence[int],
-    passages: int,
-    readers: Sequence[Reader],
-) -> dict[str, tuple[Expansion, ...]]:
-    """The expansions of each word that no collection contains, in one configuration; words without any are left out."""
-    expansions = {
-        typed: tuple(
-            expansion
-            for lexeme in of_word.get(configuration, ())
-            for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
-        )
-        for typed, of_word in unknown.items()
-    }
-    return {typed: meant for typed, meant in expansions.items() if meant}
 
 
 def sparse(weights: Mapping[str, float]) -> SparseVector:

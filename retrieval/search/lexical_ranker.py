@@ -144,11 +144,10 @@ class Bm25Ranker(Ranker):
             # Of two languages, a word that one has is known.
             unknown_words=tuple(
                 word
-                for word in self._queries[0].unknown_words
+                for query in self._queries[:1]
+                for word in query.unknown_words
                 if all(word in each.unknown_words for each in self._queries)
-            )
-            if self._queries
-            else (),
+            ),
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:

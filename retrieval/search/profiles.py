@@ -19,12 +19,13 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from retrieval.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
 from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.infrastructure.record import tell
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
-from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
+from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json
 from retrieval.search.plans import SearchPlan
 from retrieval.types import SearchMethod
 
@@ -204,7 +205,7 @@ def publish(
         publication = Publication.objects.create(
             version=version,
             published_by_id=by,
-            objections=[objection.as_json() for objection in objections],
+            objections=to_json(objections),
             override=override.strip() if objections else "",
         )
         version.refresh_from_db()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from django.db import DatabaseError
 
@@ -68,13 +69,8 @@ def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | N
     try:
         result = running.result(seconds + DEADLINE_GRACE_SECONDS)
     except TimeoutError:
-        late = RetrieverTrace(
-            retriever,
-            StageStatus.LATE,
-            milliseconds=round(seconds * 1000, 3),
-            error=f"No answer within {seconds:g} s.",
-        )
-        result = RetrieverResult(late)
+        waited, error = round(seconds * 1000, 3), f"No answer within {seconds:g} s."
+        result = RetrieverResult(RetrieverTrace(retriever, StageStatus.LATE, milliseconds=waited, error=error))
     if result.trace.status.is_failure:
         RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
         logger.warning("The %s retriever did not answer: %s", result.trace.retriever, result.trace.error)
@@ -84,9 +80,9 @@ def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | N
 def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     started = time.perf_counter()
 
-    def trace(status: StageStatus, returned: int = 0, error: str = "") -> RetrieverTrace:
+    def trace(status: StageStatus, **more: Any) -> RetrieverTrace:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        return RetrieverTrace(ranker.retriever, status, returned, milliseconds, error)
+        return RetrieverTrace(ranker.retriever, status, milliseconds=milliseconds, **more)
 
     try:
         with span(f"search.{ranker.retriever.value}", depth=depth):
@@ -100,15 +96,9 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
         give_connections_back()
-    return RetrieverResult(
-        replace(
-            trace(StageStatus.OK, len(ranking.chunks)),
-            expansions=ranking.expansions,
-            unknown_words=ranking.unknown_words,
-        ),
-        ranking,
-        ranker,
-    )
+    returned, unknown = len(ranking.chunks), ranking.unknown_words
+    answered = trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
+    return RetrieverResult(answered, ranking, ranker)
 
 
 @dataclass(frozen=True, slots=True)

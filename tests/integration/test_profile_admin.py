@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from ragsite.operations import readiness
+from retrieval.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings, to_json
+from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles

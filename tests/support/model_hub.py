@@ -18,11 +18,10 @@ COMMIT = "c0ffee" + "0" * 34
 
 @dataclass
 class ModelHub:
-    """``models`` are folders by name. ``fetched`` are the files that were sent, ``asked`` every path asked for."""
+    """``models`` are folders by name. ``fetched`` are the files that were sent."""
 
     models: dict[str, Path] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
     url: str = ""
 
 
@@ -36,7 +35,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            state.asked.append(path)
             for name, folder in state.models.items():
                 if path.startswith((f"/api/models/{name}/revision/", f"/api/models/{name}/tree/")):
                     self._list(name, folder, tree="/tree/" in path)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings, Setting, to_json
+from retrieval.dataclass_json import to_json
+from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings, Setting
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "search.md"
 _TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)

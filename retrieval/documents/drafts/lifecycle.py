@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from retrieval import gates
+from retrieval.dataclass_json import to_json
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import draft_of
 from retrieval.exceptions import LeaseLost, RetrievalError
@@ -98,7 +99,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         draft.error = ""
         draft.permitted_versions = versions
         draft.published_by_id = by.pk if by else None
-        draft.objections = [objection.as_json() for objection in objections]
+        draft.objections = to_json(objections)
         draft.override = override.strip() if objections else ""
         draft.save()
         enqueue_on_commit(Draft, [draft.pk])

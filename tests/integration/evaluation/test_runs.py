@@ -10,8 +10,9 @@ from django.utils import timezone
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
+from retrieval.dataclass_json import to_json
 from retrieval.models import CollectionStatistics
-from retrieval.profile_settings import ProfileSettings, to_json
+from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile

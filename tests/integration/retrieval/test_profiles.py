@@ -13,10 +13,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from chat.answering import pipeline
+from retrieval.dataclass_json import to_json
 from retrieval.infrastructure.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
-from retrieval.profile_settings import ImproperProfile, ProfileSettings, to_json
+from retrieval.profile_settings import ImproperProfile, ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search

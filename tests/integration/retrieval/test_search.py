@@ -6,13 +6,11 @@ import logging
 import threading
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from retrieval import conf
-from retrieval.exceptions import ImproperEmbedder, InvalidQuery, RetrieverFailed, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, RetrieverFailed, SearchUnavailable
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.term_statistics import frequencies_in
 from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
@@ -206,20 +204,3 @@ def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
         search("pump", everything())
-
-
-def test_another_embedder_than_the_stored_one_is_not_compared(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Other:
-        name, dimension, max_tokens = "other", 3, 10
-
-        def embed_query(self, text: str) -> np.ndarray:
-            return np.array([1.0, 0.0, 0.0], dtype=np.float32)
-
-    monkeypatch.setattr(conf, "embedder", Other)
-    with pytest.raises(ImproperEmbedder, match="reembed"):
-        active_embedder()
-    result = search("wet-rotor pump", everything())
-    assert result.trace.degraded == ("vector",)
-    assert result.hits

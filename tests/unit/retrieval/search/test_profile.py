@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.admin.profile_form import differences
-from retrieval.profile_settings import (
-    SETTINGS,
-    ImproperProfile,
-    ProfileSettings,
-    from_json,
-    to_json,
-)
+from retrieval.dataclass_json import to_json
+from retrieval.profile_settings import SETTINGS, ImproperProfile, ProfileSettings, from_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 weights = st.builds(
