@@ -89,7 +89,7 @@ def _chapter(slug: str, text: str) -> Chapter:
     headings = [Heading(section.start, section.level, section.title) for section in sections]
     # The title is the page's own heading; places in the text stay what they are.
     title_end = text.index("\n", headings[0].start)
-    html = "".join(render_document(" " * title_end + text[title_end:]).parts)
+    html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)
     return Chapter(slug, headings[0].title, tuple(zip(headings, below, strict=True)), mark_safe(html))  # noqa: S308
 

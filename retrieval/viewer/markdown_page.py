@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from html import escape
 from urllib.parse import unquote, urlsplit
 
@@ -84,14 +83,6 @@ Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
 """From sources of documents to the addresses of those that exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedMarkdown:
-    """``parts`` is HTML. ``shows_passage`` is false if the passage is not visible, as the address of a link."""
-
-    parts: tuple[str, ...]
-    shows_passage: bool
-
-
 def render_document(
     text: str,
     *,
@@ -101,7 +92,7 @@ def render_document(
     hrefs: Hrefs = lambda sources: {},
     line_breaks: bool = False,
     page_starts: Sequence[int] = (),
-) -> RenderedMarkdown:
+) -> list[str]:
     """``text`` as HTML, in parts of some screens each.
 
     What stands before ``body_start`` is shown as it is written. Each outer heading has the id ``section-OFFSET``, and
@@ -126,7 +117,7 @@ def render_document(
     parts = front.parts
     for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
         parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
-    return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
+    return parts
 
 
 # Headings and links --------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def _markdown_context(
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
-    page = markdown_page.render_document(
+    parts = markdown_page.render_document(
         text,
         body_start=parse_front_matter(text)[1] if view is View.MARKDOWN else 0,
         passage=passage,
@@ -131,15 +131,16 @@ def _markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    if passage and not page.shows_passage:
+    # The address of a link, for one, is not visible.
+    if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
-        return context | {"parts": page.parts, "look": "is-rendered"}
+        return context | {"parts": parts, "look": "is-rendered"}
     # A slide without words, such as a hidden one, has no part.
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
     above = [f'<p class="slide-number" id="page-{number}">{label.format(number)}</p>' for number in numbers]
-    slides = [number + part for number, part in zip(above, page.parts, strict=True)]
+    slides = [number + part for number, part in zip(above, parts, strict=True)]
     return context | {"parts": slides, "look": "is-rendered is-slides"}
 
 

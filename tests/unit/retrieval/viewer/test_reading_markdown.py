@@ -6,7 +6,7 @@ import pytest
 from retrieval.documents.extraction.plain import parse_front_matter, parse_structure
 from retrieval.media_types import PPTX
 from retrieval.models import Document, DocumentText
-from retrieval.viewer.markdown_page import RenderedMarkdown, render_document
+from retrieval.viewer.markdown_page import render_document
 from retrieval.viewer.page import page_context
 
 HOSTILE = """# <img src=x onerror=alert(1)> title
@@ -29,7 +29,7 @@ code
 
 
 def html_of(text: str, **options: object) -> str:
-    return "".join(render_document(text, **options).parts)  # type: ignore[arg-type]
+    return "".join(render_document(text, **options))  # type: ignore[arg-type]
 
 
 def test_nothing_hostile_becomes_an_element() -> None:
@@ -79,26 +79,25 @@ def test_every_section_of_the_extraction_has_its_anchor() -> None:
     assert html.startswith('<pre class="front-matter" tabindex="0"><code>---\ntitle: x\n')
 
 
-def marked(page: RenderedMarkdown) -> str:
-    return " ".join(re.findall(r"<mark[^>]*>(.*?)</mark>", "".join(page.parts), re.S))
+def marked(parts: list[str]) -> str:
+    return " ".join(re.findall(r"<mark[^>]*>(.*?)</mark>", "".join(parts), re.S))
 
 
 @pytest.mark.parametrize("wanted", ["title: x", "x\n---\n# Head\n\nSome", "bold** words"])
 def test_the_passage_is_marked_once_by_its_id(wanted: str) -> None:
     text = "---\ntitle: x\n---\n# Head\n\nSome **bold** words\n"
     start = text.index(wanted)
-    page = render_document(text, body_start=parse_front_matter(text)[1], passage=(start, start + len(wanted)))
-    assert page.shows_passage
-    assert "".join(page.parts).count('id="passage"') == 1
-    assert re.findall(r"\w+", marked(page)) == re.findall(r"\w+", wanted)
+    parts = render_document(text, body_start=parse_front_matter(text)[1], passage=(start, start + len(wanted)))
+    assert "".join(parts).count('id="passage"') == 1
+    assert re.findall(r"\w+", marked(parts)) == re.findall(r"\w+", wanted)
 
 
 def test_long_text_comes_in_parts_between_blocks() -> None:
     text = "# Head\n\n- a\n- b\n\npara *one*\n\n" * 3000
-    page = render_document(text, passage=(50_000, 50_400))
-    assert len(page.parts) > 5
-    assert "".join(page.parts).count('id="passage"') == 1
-    for part in page.parts:
+    parts = render_document(text, passage=(50_000, 50_400))
+    assert len(parts) > 5
+    assert "".join(parts).count('id="passage"') == 1
+    for part in parts:
         assert part.count("<ul>") == part.count("</ul>")
 
 
