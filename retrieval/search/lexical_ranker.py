@@ -35,7 +35,7 @@ Span = tuple[int, int]
 _WORD = re.compile(r"\w+(?:[.\-/\\:@#+>'’]{1,3}\w+)*[+#]{0,2}")
 
 
-def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, timeout_seconds: float = 2.0) -> int:
+def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
     """How many passages the lexical retriever could have ranked: those with a matching word and all required ones.
 
     0 if the documents contain none of the words. Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
@@ -45,7 +45,7 @@ def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, tim
             restrict(Chunk.objects.filter(collection__in=one.collections), filters)
             .filter(MatchesTsQuery("search_vector", one.tsquery))
             .count()
-            for one in build_queries(query, filters.collections, readers=filters.readers, fuzzy=fuzzy)
+            for one in build_queries(query, filters.collections, readers=filters.readers)
         )
 
 

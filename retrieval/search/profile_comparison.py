@@ -16,7 +16,7 @@ from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchTrace
-from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, Turn
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
@@ -99,22 +99,16 @@ def compare(
     filters: SearchFilters,
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
-    history: Sequence[Turn] = (),
 ) -> ProfileComparison:
-    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low.
-
-    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first.
-    """
-    first, second = (_search_with(question, filters, profile, top_k, history) for profile in profiles)
+    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low."""
+    first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_beside(first, second), _beside(second, first)))
 
 
-def _search_with(
-    question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
-) -> ProfileResult:
+def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
     try:
         with place_to_search():
-            result = search(question, filters, profile=profile, top_k=top_k, history=history)
+            result = search(question, filters, profile=profile, top_k=top_k)
     except RetrievalError as error:
         return ProfileResult(profile, error=str(error))
     context = assemble(

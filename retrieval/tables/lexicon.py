@@ -27,7 +27,6 @@ class QuestionToken:
 
     start: int
     end: int
-    text: str
     norm: str
 
 
@@ -73,10 +72,7 @@ def key_of(text: str) -> str:
 
 
 def tokenize(question: str) -> list[QuestionToken]:
-    return [
-        QuestionToken(match.start(), match.end(), match.group(), fold(match.group()))
-        for match in _TOKEN.finditer(question)
-    ]
+    return [QuestionToken(match.start(), match.end(), fold(match.group())) for match in _TOKEN.finditer(question)]
 
 
 @functools.lru_cache(maxsize=5_000)

@@ -128,7 +128,7 @@ def test_matches_are_counted_within_the_time_and_the_filters(library: Collection
     ingest(other, "elephant.md", "# Elephants\n\nAn elephant is heavy.")
     assert count_matches("elephants", everything()) == 2
     assert count_matches("elephants", everything("other")) == 1
-    assert count_matches("xyzzy plugh", everything(), fuzzy=False) == 0
+    assert count_matches("xyzzy plugh", everything()) == 0
     blocker = connection.copy()
     blocker.set_autocommit(False)
     try:
