@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-PROMPT_VERSION = 8
+PROMPT_VERSION = 9
 # What the model is to say, alone, when the sources do not hold the answer.
 NO_ANSWER = "NO_ANSWER"
 # Of the conversation this much is told: it says what is being talked about, the sources say what is so.
@@ -32,8 +32,8 @@ BYTES_PER_TOKEN = 3.5
 # Of the budget for the sources, this share goes to the best of them with the text around it before the others come.
 # With 750 tokens the answer is among them for 52 of 66 questions, with 1,500 for 55, with 6,000 for 63 (ADR 48).
 FIRST_SHARE = 0.4
-# A question about a passage that the model was told a moment ago is asked behind what it was told: its server has read
-# that, and reads what is new alone. The new part gets this share of the budget, and all together this many budgets.
+# A follow-up is asked behind the turn before it: the model's server has read that, and reads what is new alone. The new
+# part gets this share of the budget, and all together this many budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -90,9 +90,9 @@ def compose(
     ``history`` are the conversation's earlier turns, oldest first. ``tables`` are those that the model may query. The
     best source comes with the text around its passage, the others with their passages; each gets more of the text
     around it if there is room. Sources that do not fit are left out, except the best one, which is cut short. A
-    question about a passage of the previous turn continues its ``dialogue``, which is not counted. With ``may_refuse``
-    the model is told how to say that the sources do not answer. The curators' ``instructions`` follow the rules, so
-    that a server's prompt cache serves all questions of a collection.
+    follow-up continues the ``dialogue`` of the turn before it, which is not counted. With ``may_refuse`` the model is
+    told how to say that the sources do not answer. The curators' ``instructions`` follow the rules, so that a server's
+    prompt cache serves all questions of a collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -103,7 +103,7 @@ def compose(
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     told = {"role": "system", "content": system}
     before = _dialogue_to_continue(told, sources, history, budget_tokens)
-    known = {source.marker for source in sources if before and _is_told(source, before)}
+    known = {source.marker for source in sources if _is_told(source, before)}
     behind = [*filter(None, ["" if before else _conversation(history), _name(tables)]), asked]
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
     room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
@@ -125,15 +125,12 @@ def compose(
 def _dialogue_to_continue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
-    """The messages of the previous turn, if they contain the best source's passage under the same rules and are not too
-    long; else none.
-    """
+    """The messages of the previous turn; none if its rules were others or they are too long."""
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
     tokens = sum(estimated_tokens(message["content"]) for message in dialogue)
-    is_long = tokens + budget_tokens * CONTINUED_SHARE > budget_tokens * MOST_BUDGETS
-    return () if is_long or not _is_told(_ranked(sources)[0], dialogue) else tuple(dialogue)
+    return tuple(dialogue) if tokens + budget_tokens * CONTINUED_SHARE <= budget_tokens * MOST_BUDGETS else ()
 
 
 def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:

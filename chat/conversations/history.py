@@ -33,12 +33,14 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
 
 
 def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
-    """The messages that a model got in that turn, if the same collection is searched and no document was deleted."""
+    """The messages that a model got in that turn, if the same collection is searched and no document was deleted or
+    read again since.
+    """
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
-    are_there = Document.objects.filter(pk__in=documents).count() == len(documents)
-    return tuple(turn.dialogue) if are_there else ()
+    unchanged = Document.objects.filter(pk__in=documents, ingested_at__lt=turn.created_at).count()
+    return tuple(turn.dialogue) if unchanged == len(documents) else ()
 
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:

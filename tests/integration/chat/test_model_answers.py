@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import AsyncClient
+from django.utils import timezone
 from prometheus_client import REGISTRY
 
 from chat.answering import evidence, pipeline
@@ -319,6 +320,15 @@ async def test_a_question_about_the_same_passage_continues_what_the_model_was_to
     await Answer.objects.filter(conversation=first.conversation_id).aupdate(source_collections=[0])
     await ask(again, conversation_id=first.conversation_id, anew=True)
     assert [message["role"] for message in model.requests[2]["messages"]] == ["system", "user"]
+
+
+async def test_what_a_model_was_told_of_a_document_that_was_read_again_is_told_no_more(
+    library: Collection, model: ModelServer
+) -> None:
+    first, _ = await ask()
+    second, _ = await ask("And how heavy is the wet-rotor pump MX-9920-W?", conversation_id=first.conversation_id)
+    await Document.objects.filter(collection=library).aupdate(ingested_at=timezone.now())
+    assert await sync_to_async(lambda: [turn.dialogue for turn in turns_before(second)])() == [()]
 
 
 async def test_what_a_model_was_told_of_a_deleted_document_is_told_no_more_and_forgotten(

@@ -111,16 +111,24 @@ def test_a_question_about_a_passage_of_the_turn_before_continues_its_dialogue() 
     assert "Earlier in this conversation" not in prompt.messages[-1]["content"]
 
 
-def test_another_subject_other_rules_and_a_long_dialogue_begin_anew() -> None:
-    known, other = ranked("It weighs 3450 g. " * 20, 1, 2.0), ranked("It costs 5 euro.", 1, 3.0)
+def test_a_question_about_another_passage_continues_the_dialogue_too() -> None:
+    before = told_before(ranked("It weighs 3450 g.", 1, 2.0), budget_tokens=1000)
+    lines = "\n".join(f"Line {number} tells of the price." for number in range(200))
+    prompt = composed("And the price?", ranked(lines, 1, 3.0), history=(before,), budget_tokens=1000)
+    assert prompt.messages[:-1] == before.dialogue
+    new_tokens = prompts.estimated_tokens(prompt.messages[-1]["content"])
+    assert prompts.CONTINUED_SHARE - 0.05 < new_tokens / 1000 <= prompts.CONTINUED_SHARE + 0.01
+
+
+def test_other_rules_and_a_long_dialogue_begin_anew() -> None:
+    known = ranked("It weighs 3450 g. " * 20, 1, 2.0)
     before = told_before(known, budget_tokens=500)
 
     def messages(**options: object) -> int:
         asked = {"today": TODAY, "budget_tokens": 500, "history": (before,), **options}
-        return len(compose("And?", asked.pop("sources", [known]), **asked).messages)  # type: ignore[arg-type]
+        return len(compose("And?", [known], **asked).messages)  # type: ignore[arg-type]
 
     assert messages() == 4
-    assert messages(sources=[other]) == 2
     assert messages(instructions="Be brief.") == 2
     assert messages(budget_tokens=180) == 2
 
