@@ -51,6 +51,7 @@ _HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
 _FENCE_LINE = re.compile(r"^`{3,}", re.M)
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
 def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -137,11 +138,24 @@ def _drop_ways(root: etree._Element) -> None:
 
 def _tidy(root: etree._Element) -> None:
     """Drops what answers nothing, and writes anew what Markdown has no form for."""
+    _join_lines(root)
     _drop_contents(root)
     _drop_ways(root)
     _open_boxes(root)
     _write_definitions(root)
     _spread_tables(root)
+
+
+def _join_lines(root: etree._Element) -> None:
+    """White space becomes one blank, as a browser shows it, but in a ``pre``. In code within a sentence, trafilatura
+    would take a line's end for the sign of a block of code.
+    """
+    kept = {part for pre in root.iter("pre") for part in pre.iter()}
+    for element in root.iter():
+        if element.text and element not in kept:
+            element.text = _BLANKS.sub(" ", element.text)
+        if element.tail and element.getparent() not in kept:
+            element.tail = _BLANKS.sub(" ", element.tail)
 
 
 def _open_boxes(root: etree._Element) -> None:

@@ -107,3 +107,15 @@ def test_a_manual_keeps_the_notes_that_trafilatura_leaves_out() -> None:
 def test_a_main_element_that_the_parser_puts_into_the_head_is_read() -> None:
     page = b"<html><title>Wombat</title><main><p>A wombat makes cubes.</p></main></html>"
     assert extract(page, "w.html").text == "A wombat makes cubes.\n"
+
+
+def test_a_line_break_within_code_makes_no_block_of_code() -> None:
+    words = "<p>A sentence about the matter, long enough to be the main text of the page.</p>" * 8
+    page = f"""<html><body><h1>Commits</h1>{words}<p>Run <code>git
+        commit --amend</code> and edit
+        the message.</p><pre><code># no heading
+  kept</code></pre><h2>Undo</h2>{words}</body></html>"""
+    extracted = extract(page.encode(), "x.html")
+    assert "Run `git commit --amend` and edit the message." in extracted.text
+    assert "```\n# no heading\n  kept\n```" in extracted.text
+    assert [section.title for section in extracted.sections] == ["Commits", "Undo"]
