@@ -163,15 +163,6 @@ class Format:
     may_be_scanned: bool = False
     refusal: str = ""
 
-    @property
-    def needs_recognition(self) -> bool:
-        """Whether a file is never taken for one of this format by its name alone."""
-        return bool(self.extractor and self.recognise)
-
-    @property
-    def extractor_module(self) -> str:
-        return self.extractor.partition(":")[0]
-
 
 # How formats are recognised ------------------------------------------------------------------------------------------
 
@@ -277,7 +268,7 @@ KNOWN_FORMATS = (
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
     Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.TABLES),
     Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),
-    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _SOURCE, View.RECORDS),
+    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _IN + "tabular:extract_records", View.RECORDS),
     *(
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
         for media_type, extensions in SOURCE_CODE.items()
@@ -298,7 +289,7 @@ KNOWN_FORMATS = (
     ),
     Format("an old Office file (.doc, .xls or .ppt)", recognise=begins_with(OLE)),
     Format("an old Word document (.doc)", ("doc",)),
-    Format("a bitmap image", recognise=begins_with(b"BM\x00")),
+    Format("a bitmap image", ("bmp", "mng", "jng"), recognise=begins_with(b"BM\x00", b"\x8aMNG\r\n", b"\x8bJNG\r\n")),
     Format(
         "an archive of another kind than ZIP",
         recognise=begins_with(b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
@@ -349,7 +340,7 @@ def page_unit(media_type: str) -> str:
 
 def is_code(media_type: str) -> bool:
     """Whether the text is source code or data, none of whose lines is prose."""
-    return view_of(media_type) is View.CODE or media_type in (JSON, JSON_LINES)
+    return view_of(media_type) is View.CODE or media_type == JSON
 
 
 def list_supported() -> str:
@@ -375,7 +366,8 @@ def detect(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
-    if found and found.needs_recognition:
+    # A file of a format that its bytes tell is never taken for one by its name alone.
+    if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
         )
@@ -397,10 +389,14 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files of folders and archives that are no documents.
-_OF_PAGES = frozenset({".css", ".scss", ".less", ".map", ".ico", ".svg", ".woff", ".woff2", ".ttf", ".otf", ".eot"})
+# Files of folders and archives that are no documents: what serves pages, and pictures that cannot be read.
+_OF_PAGES = frozenset(
+    """
+    .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
+    """.split()  # noqa: SIM905
+)
 _PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
-PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
+PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
 # Where pages keep the pictures that they show, such as screenshots.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
@@ -412,8 +408,9 @@ def is_page(name: str) -> bool:
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon. Where there are pages, so do
-    the pictures in the folders that are usual for them. ``name`` is a path relative to the folder that is read.
+    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon, a picture that cannot be read.
+    Where there are pages, so do the pictures in the folders that are usual for them. ``name`` is a path relative to the
+    folder that is read.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

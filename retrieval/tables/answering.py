@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from retrieval.media_types import CSV, TSV
+from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
@@ -74,7 +74,7 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     names, targets = _columns_shown(reading, computed, known)
     columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
     rows = _result_rows([row.ordinal for row in computed.rows], columns, known, table)
-    is_markup = table.document.media_type not in (CSV, TSV)
+    is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
         place = columns.index(computed.answer)
@@ -92,7 +92,6 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         matched=computed.matched,
         total=known.data_count,
         value=computed.value,
-        confidence=1.0 if computed.operation is not Operation.ROWS else 0.8,
         targets=tuple(columns.index(target) for target in targets),
         name_columns=len(names),
         is_markup=is_markup,

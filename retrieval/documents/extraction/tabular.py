@@ -1,17 +1,21 @@
-"""CSV and TSV: each row becomes one line that names its columns, so that it can be found and quoted alone."""
+"""CSV, TSV and JSON lines: each row becomes one line that names its columns, to be found and quoted alone."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
+from typing import Any
 
-from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.source_code import extract_source
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import TSV
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
 
+_MOST_FIELDS = 100
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
@@ -37,6 +41,27 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     writer = MarkdownWriter(filename, limits)
     writer.add_rows(header, body)
     return writer.finish(holds_records=True)
+
+
+def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """Each object as a row, with a column for each field; a file of anything else as it is."""
+    try:
+        records = [json.loads(line) for line in decode(data, filename).split("\n") if line.strip()]
+    except (ValueError, RecursionError):
+        records = []
+    are_objects = all(isinstance(record, dict) for record in records)
+    fields = dict.fromkeys(field for record in records for field in record) if are_objects else {}
+    if not 0 < len(fields) <= _MOST_FIELDS:
+        return extract_source(data, filename, media_type, limits)
+    rows = [[_show_field(record.get(field)) for field in fields] for record in records]
+    writer = MarkdownWriter(filename, limits)
+    writer.add_rows([" ".join(canonical(field).split()) for field in fields], [row for row in rows if any(row)])
+    return writer.finish(holds_records=True)
+
+
+def _show_field(value: Any) -> str:
+    words = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return canonical(words).strip()
 
 
 def sniff_delimiter(source: str) -> str:

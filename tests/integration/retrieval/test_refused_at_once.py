@@ -76,12 +76,12 @@ def test_a_folder_skips_what_is_no_document(
     (tmp_path / "assets").mkdir()
     (tmp_path / "leave.md").write_text("# Leave\n\nThere are 25 days of leave.")
     (tmp_path / "check.js").write_text("// There is a check.")
-    names = ("assets/site.css", "assets/company-logo.png", "assets/screen.png", "dot.gif", "assets/a.woff2")
+    names = ("assets/site.css", "assets/company-logo.png", "assets/screen.png", "dot.gif", "assets/a.woff2", "c.mng")
     for name in names:
         (tmp_path / name).write_bytes(b"x" * (9000 if ".png" in name else 10))
     call_command("ingest", str(tmp_path), "--collection", collection.slug, "--json", "--at-once", "1")
     out = capsys.readouterr()
     counts = json.loads(out.out)
     assert (counts["added"], counts["failed"], counts["skipped"]) == (2, 0, len(names))
-    assert "Skipped 5, which are no documents" in out.err
+    assert "Skipped 6, which are no documents" in out.err
     assert set(Document.objects.values_list("source", flat=True)) == {"leave.md", "check.js"}

@@ -199,6 +199,13 @@ def test_source_code_has_a_section_for_each_definition(
     assert extracted.title == name
 
 
-def test_json_lines_are_kept_whole_and_json_is_text_as_it_is() -> None:
-    assert blocks(extract(b'{"a": 1}\n{"b": 2}\n', "x.jsonl")) == ['{"a": 1}', '{"b": 2}']
+def test_json_lines_are_rows_of_their_fields_and_json_is_text_as_it_is() -> None:
+    records = extract(
+        b'{"q": "Who\\n\\u0000 calls?", "n": 1.5, "of": null}\n\n{"q": "", "tags": ["a", true]}\n{}\n', "x.jsonl"
+    )
+    assert blocks(records) == ["q: Who calls?; n: 1.5", 'tags: ["a", true]']
+    assert records.holds_records
+    assert [(grid.header, len(grid.rows)) for grid in records.tables] == [(("q", "n", "of", "tags"), 2)]
+    for kept in ('{"a": 1}\n[2]\n', '{"a": 1}\nno\n', "1\n2\n"):
+        assert blocks(extract(kept.encode(), "x.jsonl")) == kept.splitlines()
     assert extract(b'{"a": [1, 2]}', "x.json").text == '{"a": [1, 2]}'
