@@ -278,7 +278,9 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
         # A follow-up as a model rewrote it, and a question as its spelling was put right.
         draft.question = draft.trace.best_query
     evidence = weigh(draft.trace, draft.sources, current_calibration())
-    confidence = evidence.probability if draft.computed is None else draft.computed.confidence
+    confidence = evidence.probability
+    if draft.computed is not None:
+        confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
     # A failed vector retriever is announced as such.
     if draft.sources and evidence.by_words and "vector" not in draft.trace.degraded:

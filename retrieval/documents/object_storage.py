@@ -67,8 +67,6 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
         super().__init__(**options)
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
-        if mode != "rb":
-            raise ValueError(f"A stored file is read, never opened with {mode!r}.")
         with _asking(name):
             body = self.bucket.Object(self._normalize_name(name)).get()["Body"].read()
         return ContentFile(body, name=name)

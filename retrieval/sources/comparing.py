@@ -86,13 +86,12 @@ def forget_old_runs(run: SourceRun) -> None:
     """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
-    if len(last) == 2 and all(map(_found_nothing, last)) and last[0].details == last[1].details:
+    news = [
+        run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
+    ]
+    if len(last) == 2 and not any(news) and last[0].details == last[1].details:
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
-
-
-def _found_nothing(run: SourceRun) -> bool:
-    return run.status == SourceRun.Status.DONE and not (run.added or run.changed or run.removed or run.kept_back)
 
 
 # Of the documents of a source. A larger share is removed only when somebody has agreed.

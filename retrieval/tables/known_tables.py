@@ -156,10 +156,15 @@ class KnownTable:
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     def words_of_column(self, at: int) -> list[str]:
-        """Empty for a column without a name."""
-        if self.columns[at].name == f"column {at + 1}":
+        """The words of the column's name in the singular, without those of grammar and the unit at the end; empty for a
+        column without a name."""
+        column = self.columns[at]
+        if column.name == f"column {at + 1}":
             return []
-        return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
+        words = words_of_name(_NOTE.sub("", column.name))
+        if len(words) > 1 and words[-1] == column.unit:
+            words = words[:-1]
+        return [name_word(word) for word in words if word not in JOINING]
 
 
 _SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "nationality": "nation", "land": "nation"}
@@ -169,11 +174,3 @@ def name_word(word: str) -> str:
     """A word of a column's name, or of a question that may name one, in the one form in which they are compared."""
     found = singular(word)
     return _SAME_WORDS.get(found, found)
-
-
-def _content_words(name: str, column: Column) -> list[str]:
-    """The words of a column's name in the singular, without those of grammar and the unit at the end."""
-    words = words_of_name(name)
-    if len(words) > 1 and words[-1] == column.unit:
-        words = words[:-1]
-    return [name_word(word) for word in words if word not in JOINING]

@@ -62,7 +62,6 @@ class TableResult:
     matched: int
     total: int
     value: str
-    confidence: float
     targets: tuple[int, ...] = ()
     name_columns: int = 1
     is_markup: bool = False

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.safestring import mark_safe
@@ -23,7 +22,7 @@ from retrieval.models import Document, DocumentText
 from retrieval.text.extracted import sections_above
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
-from retrieval.viewer.plain_text import Heading, HtmlWriter
+from retrieval.viewer.plain_text import Heading, HtmlWriter, query_string
 from retrieval.viewer.shown_tables import write_tables
 
 logger = logging.getLogger(__name__)
@@ -94,11 +93,6 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
-def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
-    places = {"start": passage[0], "end": passage[1]} if passage else {}
-    return "?" + urlencode({**places, **more})
-
-
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
@@ -109,8 +103,8 @@ def _markdown_context(
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
-        "rendered_href": _query_string(passage) + jump,
-        "text_href": _query_string(passage, view="text") + jump,
+        "rendered_href": query_string(passage) + jump,
+        "text_href": query_string(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -224,7 +218,7 @@ def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
 
 
 def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{_query_string(passage, page=number)}#page-{number}" if number in pages else ""
+    return f"{query_string(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def file_of(document: Document) -> pdf_pages.Source:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from retrieval.models import Document, Table, TableRow
 from retrieval.text.sentences import strip_range
-from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
+from retrieval.viewer.plain_text import Heading, HtmlWriter, query_string, write_text
 
 # Rows of one table, and of all tables on one page.
 ROWS_SHOWN = 500
@@ -74,10 +73,10 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         _write_row(writer, row)
     writer.html("</tbody></table></div>")
     if is_paged:
-        places = {"start": writer.passage[0], "end": writer.passage[1]} if any(writer.passage) else {}
+        passage = writer.passage if any(writer.passage) else None
 
         def address(stretch: int) -> str:
-            return f"?{urlencode({**places, 'table': table.ordinal, 'rows': stretch + 1})}#table-{table.pk}"
+            return f"{query_string(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
 
         context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
         context["previous"] = address(first // limit - 1) if first else ""

@@ -152,7 +152,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
             # A request that waits for its turn holds no connection: with a pool, others need it.
             give_connections_back()
             data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
-        return _picture_response(data)
+        response = HttpResponse(data, content_type="image/webp")
+        # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
+        response["Cache-Control"] = "private, max-age=3600"
+        response["X-Content-Type-Options"] = "nosniff"
+        return response
     except pdf_pages.PageBusy:
         response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
         response["Retry-After"] = str(_BUSY_SECONDS)
@@ -160,14 +164,6 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     except pdf_pages.PageNotDrawn as error:
         logger.warning("page not drawn", extra={"document": document_id, "page": number, "reason": str(error)})
         return _placeholder_response(_("This page cannot be shown as a picture."), 422)
-
-
-def _picture_response(data: bytes) -> HttpResponse:
-    response = HttpResponse(data, content_type="image/webp")
-    # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
-    response["Cache-Control"] = "private, max-age=3600"
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
 
 
 def _placeholder_response(sentence: str, status: int) -> HttpResponse:

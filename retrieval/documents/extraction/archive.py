@@ -143,14 +143,10 @@ def clean_name(name: str) -> str:
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
 
 
-_LEAST_BYTES = 1 << 20
-_ENCRYPTED = 1
-
-
 def extract_archive(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     members = Members(filename, limits)
     bomb = DocumentRejected(f"{filename} unpacks to far more than files hold: upload its files themselves.")
-    allowed = limits.max_compression_ratio * max(len(data), _LEAST_BYTES // 10)
+    allowed = limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10)
     unpacked = 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -161,7 +157,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
             if formats.serves_pages(entry.filename, has_pages=has_pages):
                 members.leave_out("of_pages", entry.filename)
                 continue
-            if entry.flag_bits & _ENCRYPTED:
+            if entry.flag_bits & 1:
                 members.leave_out("locked", entry.filename)
                 continue
             pieces: list[bytes] = []

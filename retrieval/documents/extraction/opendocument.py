@@ -176,8 +176,7 @@ class _Body:
             if not isinstance(child.tag, str) or child.tag in _PASSED_OVER:
                 continue
             if child.tag == name("text:h"):
-                level = child.get(name("text:outline-level")) or "1"
-                self._writer.add_heading(read_words(child), self._has_title + int(level))
+                self._write_heading(child)
             elif child.tag == name("text:p"):
                 self._write_paragraph(child)
             elif child.tag == name("text:list"):
@@ -186,6 +185,10 @@ class _Body:
                 self._writer.add_table(_read_rows(child))
             else:
                 self.write(child)
+
+    def _write_heading(self, heading: Element) -> None:
+        level = heading.get(name("text:outline-level")) or "1"
+        self._writer.add_heading(read_words(heading), self._has_title + int(level))
 
     def _write_paragraph(self, paragraph: Element) -> None:
         words = read_words(paragraph)
@@ -213,8 +216,7 @@ class _Body:
                 if child.tag == name("text:list"):
                     self._write_list(child, level + 1, child.get(name("text:style-name")) or style)
                 elif child.tag == name("text:h"):
-                    outline = child.get(name("text:outline-level")) or "1"
-                    self._writer.add_heading(read_words(child), self._has_title + int(outline))
+                    self._write_heading(child)
                 elif child.tag == name("text:p"):
                     self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
 

@@ -70,7 +70,7 @@ def extract_in_sandbox(
     JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
     """
     name = printable_name(filename)
-    preload = [formats.detect(data, name).extractor_module] if data else []
+    preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
     # What was recognised may be longer than the message of a job can be: it goes behind the file's own bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}

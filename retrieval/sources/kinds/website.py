@@ -205,7 +205,8 @@ class WebsiteConnector(HttpConnector):
 
     def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
         """The answer to a request that is sent after the site's delay."""
-        delay = max(float(self.options.get("delay", 1.0)), self._asked_delay)
+        asked = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
+        delay = max(float(self.options.get("delay", 1.0)), float(asked or 0.0))
         wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
         if self._asked_at and wait > 0:
             time.sleep(wait)
@@ -213,11 +214,6 @@ class WebsiteConnector(HttpConnector):
             return self._client.get(url, headers=headers, redirects=redirects)
         finally:
             self._asked_at = time.monotonic()
-
-    @property
-    def _asked_delay(self) -> float:
-        delay = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
-        return float(delay or 0.0)
 
     def _read_robots(self) -> None:
         from protego import Protego

@@ -31,7 +31,6 @@ WEIGHTS = TableResult(
     matched=1,
     total=78,
     value="",
-    confidence=1.0,
     targets=(1,),
 )
 TWO = (
