@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -18,12 +20,12 @@ from django.utils.translation import gettext as _
 from retrieval.documents.extraction.plain import parse_front_matter
 from retrieval.documents.formats import View, view_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
-from retrieval.models import Document, DocumentText
+from retrieval.models import Document, DocumentText, Table, TableRow
 from retrieval.text.extracted import sections_above
+from retrieval.text.sentences import strip_range
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.pdf_drawing import find_boxes
-from retrieval.viewer.plain_text import Heading, HtmlWriter, query_string
-from retrieval.viewer.shown_tables import write_tables
+from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,10 @@ _OUTLINE_ENTRIES = 150
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
+# Rows of one table, and of all tables on one page.
+ROWS_SHOWN = 500
+_ROWS_OF_PAGE = 2_000
+_LEAST_ROWS = 20
 # Their lines may end within a sentence.
 _WRAPPED = (View.PROSE, View.PRINTED)
 
@@ -72,7 +78,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         elif view in (View.TABLES, View.PRINTED) and write_tables(writer, document, served.pages, sections, query):
             context["look"] = "is-rendered has-tables"
         else:
-            plain_text.write_text(writer, served.pages, sections, page_label=_("Page {}"))
+            write_text(writer, served.pages, sections, page_label=_("Page {}"))
         context["parts"] = writer.parts
     context["parts"] = [mark_safe(part) for part in context["parts"]]  # noqa: S308
     return context
@@ -93,6 +99,11 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
+def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
+    places = {"start": passage[0], "end": passage[1]} if passage else {}
+    return "?" + urlencode({**places, **more})
+
+
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
@@ -103,8 +114,8 @@ def _markdown_context(
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
-        "rendered_href": query_string(passage) + jump,
-        "text_href": query_string(passage, view="text") + jump,
+        "rendered_href": _query_string(passage) + jump,
+        "text_href": _query_string(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -138,6 +149,95 @@ def _markdown_context(
     return context | {"parts": slides, "look": "is-rendered is-slides"}
 
 
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def write_tables(
+    writer: HtmlWriter,
+    document: Document,
+    pages: Sequence[Sequence[int]],
+    sections: Sequence[Heading],
+    query: Mapping[str, str],
+) -> bool:
+    """Each table in a part of its own, with the text between the tables; False, and nothing is written, without tables.
+
+    Of each table the rows around the passage are shown, or the first ones. ``query`` may name one of them (``table``),
+    and which of its stretches of rows is shown (``rows``, from 1).
+    """
+    tables = list(Table.objects.filter(document=document))
+    limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
+    asked = _read_number(query.get("table"))
+    at = 0
+    for table in tables:
+        _write_between(writer, pages, sections, at, table.start)
+        _write_table(writer, table, query if table.ordinal == asked else {}, limit)
+        writer.begin_part()
+        at = table.end
+    if tables:
+        _write_between(writer, pages, sections, at, len(writer.text))
+    return bool(tables)
+
+
+def _write_between(
+    writer: HtmlWriter, pages: Sequence[Sequence[int]], sections: Sequence[Heading], start: int, end: int
+) -> None:
+    start, end = strip_range(writer.text, start, end)
+    if start < end:
+        write_text(writer, pages, sections, (start, end), _("Page {}"))
+
+
+def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], limit: int) -> None:
+    number = _read_number(query.get("rows"))
+    stretch = max(0, number - 1) if number is not None else 0
+    if number is None and writer.touches(table.start, table.end):
+        stretch = table.rows.filter(end__lte=writer.passage[0]).count() // limit
+    first = min(stretch * limit, max(0, table.row_count - 1) // limit * limit)
+    rows = list(table.rows.order_by("ordinal")[first : first + limit])
+    last = first + len(rows)
+    is_paged = len(rows) < table.row_count
+    label = escape(_("Table"))
+    writer.html(
+        f'<div class="table-scroll" role="group" tabindex="0" aria-label="{label}" id="table-{table.pk}">'
+        f"<table{' data-paged' if is_paged else ''}><thead><tr>"
+    )
+    for name, kind, _unit in table.columns:
+        writer.html(f'<th scope="col"{_alignment(kind == "number")}>{escape(name)}</th>')
+    writer.html("</tr></thead><tbody>")
+    for row in rows:
+        _write_row(writer, row)
+    writer.html("</tbody></table></div>")
+    if is_paged:
+        passage = writer.passage if any(writer.passage) else None
+
+        def address(stretch: int) -> str:
+            return f"{_query_string(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
+
+        context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
+        context["previous"] = address(first // limit - 1) if first else ""
+        context["next"] = address(first // limit + 1) if last < table.row_count else ""
+        writer.html(render_to_string("retrieval/_table_pages.html", context))
+
+
+def _write_row(writer: HtmlWriter, row: TableRow) -> None:
+    writer.html("<tr>")
+    for (start, end), value in zip(row.cells, row.values, strict=True):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        # The value to sort by, if it differs from the text.
+        key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
+        writer.html(f"<td{_alignment(is_number)}{key}>")
+        writer.words(start, end)
+        writer.html("</td>")
+    writer.html("</tr>\n")
+
+
+def _alignment(is_number: bool) -> str:
+    return ' class="align-right"' if is_number else ""
+
+
+def _read_number(words: str | None) -> int | None:
+    return int(words) if words and words.isdecimal() and len(words) < 9 else None
+
+
 # PDF -----------------------------------------------------------------------------------------------------------------
 
 
@@ -147,9 +247,8 @@ def _printed_context(
     """One page as it is printed: the one that is asked for, else the passage's, else the first."""
     pages = {number: (start, end) for number, start, end in served.pages}
     number = plain_text.page_number(served.pages, passage[0]) if passage else None
-    if wanted and wanted.isdecimal() and len(wanted) < 7 and int(wanted) in pages:
-        number = int(wanted)
-    number = number or next(iter(pages))
+    asked = _read_number(wanted)
+    number = (asked if asked in pages else number) or next(iter(pages))
     printed: dict[str, Any] = {
         "number": number,
         "count": len(pages),
@@ -218,7 +317,7 @@ def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
 
 
 def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{query_string(passage, page=number)}#page-{number}" if number in pages else ""
+    return f"{_query_string(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def file_of(document: Document) -> pdf_pages.Source:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from urllib.parse import urlencode
 
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
@@ -145,12 +144,6 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
     # The page scrolls to the first character, so it has to be visible.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
-
-
-def query_string(passage: tuple[int, int] | None, **more: object) -> str:
-    """The parameters of the viewer's address by which :func:`parse_passage` finds the passage again, and ``more``."""
-    places = {"start": passage[0], "end": passage[1]} if passage else {}
-    return "?" + urlencode({**places, **more})
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:

@@ -268,7 +268,7 @@ def test_a_table_is_shown_as_one_with_the_cited_row_or_cell_marked(
 def test_a_long_table_is_shown_a_stretch_of_rows_at_a_time(
     client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retrieval.viewer.shown_tables.ROWS_SHOWN", 20)
+    monkeypatch.setattr("retrieval.viewer.page.ROWS_SHOWN", 20)
     rows = [*(f"part {number},{number * 37 % 101}" for number in range(90)), "part x,"]
     document = ingest(collection, "parts.csv", "name,weight\n" + "\n".join(rows) + "\n")
 
