@@ -51,7 +51,7 @@ from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
 from retrieval.tables.table_reading import read_tables
 from retrieval.text import chunking
-from retrieval.text.block import Row, rows_touching
+from retrieval.text.block import rows_touching
 from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
@@ -88,33 +88,26 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
         missing = why_not()
         if not missing:
             turn.take()
-            pages = _recognise(document, data, extracted, turn)
+            pages = recognise_pages(
+                document,
+                data,
+                numbers,
+                is_picture=extracted.media_type != PDF,
+                told=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
+                seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
+            )
             read_pages = [
                 (page.number, page.width, page.height, page.turned, page.words) for page in pages if not page.failure
             ]
             extracted = read(data, document.source, recognised=read_pages)
-    except JobCancelled as error:
-        raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
+    except (JobCancelled, TurnOver) as error:
+        raise TurnPostponed(f"Document {document.pk} waits for its turn: {error}") from error
     if not _WORD.search(extracted.text):
         failed = next((f": page {page.number} {page.failure}" for page in pages if page.failure), "")
         reason = f"Here, {missing}." if missing else f"Text recognition (OCR) found none{failed}."
         raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {reason}")
     sure = {page.number: page.confidence for page in pages}
     return extracted, [(number, sure.get(number)) for number in numbers]
-
-
-def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: ReadingTurn) -> list[RecognisedPage]:
-    try:
-        return recognise_pages(
-            document,
-            data,
-            extracted.unread_pages,
-            is_picture=extracted.media_type != PDF,
-            told=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
-            seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
-        )
-    except TurnOver as error:
-        raise TurnPostponed(str(error)) from error
 
 
 def _keep_progress(document: Document, percent: int) -> None:
@@ -239,7 +232,10 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         )
         current.instruction_count = len(instructions)
         current.left_out = [[each.kind, each.names, each.count] for each in extracted.left_out]
-        _finish(current, len(chunks))
+        current.status, current.error = Document.Status.READY, ""
+        current.lease = current.retry_at = None
+        current.progress_percent, current.chunk_count, current.ingested_at = 100, len(chunks), timezone.now()
+        current.save()
         if before not in (None, current.content_hash):
             forget_pages([before])
 
@@ -284,7 +280,9 @@ def _make_chunks(
     """What is written of each passage: ``vectors`` are those of the ``fresh`` ones, in the same order."""
     tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = conf.question_generator()
-    block_rows = find_block_rows(extracted, [(chunk.start, chunk.end) for chunk in text_chunks])
+    headings = [(section.start, section.title) for section in extracted.sections]
+    blocks = find_blocks(extracted.text, headings, is_code=formats.is_code(extracted.media_type))
+    block_rows = rows_touching(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
     is_fresh = set(fresh)
     vector_of = dict(zip(fresh, vectors, strict=True))
     return [
@@ -305,27 +303,6 @@ def _make_chunks(
         )
         for index, chunk in enumerate(text_chunks)
     ]
-
-
-def _finish(document: Document, chunk_count: int) -> None:
-    document.status = Document.Status.READY
-    document.error = ""
-    document.lease = None
-    document.retry_at = None
-    document.progress_percent = 100
-    document.chunk_count = chunk_count
-    document.ingested_at = timezone.now()
-    document.save()
-
-
-def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
-    """The rows of the blocks that hold some of each range of the text."""
-    blocks = find_blocks(
-        extracted.text,
-        [(section.start, section.title) for section in extracted.sections],
-        is_code=formats.is_code(extracted.media_type),
-    )
-    return rows_touching(blocks, ranges)
 
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:

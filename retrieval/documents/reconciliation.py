@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from django.core.files.storage import FileSystemStorage, Storage
+from django.core.files.storage import FileSystemStorage
 from django.db import connection, models, transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents import submission
+from retrieval.documents.storage import document_files
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import lock_statistics, reweigh, weighting
 from retrieval.index.reembedding import reembed
@@ -84,7 +85,7 @@ def check() -> list[Inconsistency]:
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             found += ((kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk))
-        found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)))
+        found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files()))
     return [
         Inconsistency(kind, slug, len(names), tuple(map(str, names[:EXAMPLES]))) for kind, slug, names in found if names
     ]
@@ -134,9 +135,10 @@ def has_whole_file(document: Document) -> bool:
         return False
 
 
-def orphaned_files(storage: Storage) -> list[str]:
+def orphaned_files() -> list[str]:
     """Names of stored uploads that no document names, sorted, an hour old or more; none of a bucket, which another site
     may use too."""
+    storage = document_files()
     if not isinstance(storage, FileSystemStorage):
         return []
     try:
@@ -192,10 +194,9 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
         if one.kind == ProblemKind.ORPHANED_FILES:
-            storage = Document.file.field.storage
-            for name in orphaned_files(storage):
+            for name in orphaned_files():
                 logger.info("Deleting the file %s, which no document names.", name)
-                storage.delete(name)
+                document_files().delete(name)
         elif collection is None:
             continue  # deleted meanwhile
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):

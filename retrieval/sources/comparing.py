@@ -45,7 +45,7 @@ MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
 _COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
-_NAMED = (Outcome.ADDED, Outcome.CHANGED, "removed", "held")
+_NAMED = (Outcome.ADDED, Outcome.CHANGED, Outcome.FAILED, "removed", "held")
 
 
 class Tally:
@@ -66,15 +66,10 @@ class Tally:
 
     def count(self, outcome: str, name: str, error: str = "") -> None:
         self.counts[outcome] += 1
-        if outcome == Outcome.FAILED:
-            self._tell("failures", [name, error[:500]])
-        elif outcome in _NAMED:
-            self._tell(outcome, name)
-
-    def _tell(self, what: str, about: object) -> None:
-        told = self.details.setdefault(what, [])
-        if len(told) < MOST_NAMED:
-            told.append(about)
+        is_failure = outcome == Outcome.FAILED
+        named = self.details.setdefault("failures" if is_failure else outcome, []) if outcome in _NAMED else None
+        if named is not None and len(named) < MOST_NAMED:
+            named.append([name, error[:500]] if is_failure else name)
 
     def numbers(self) -> dict[str, int]:
         return {outcome.value: self.counts[outcome] for outcome in _COUNTED}

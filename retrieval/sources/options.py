@@ -105,7 +105,6 @@ def store_options(source: Source, kind: type[Connector], options: Mapping[str, A
     names = {name for name, field in kind.form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
-        kept: dict[str, str] = {}
         try:
             kept = _secrets(source)
         except SourceRefused:

@@ -18,7 +18,6 @@ from ragsite.operations.readiness import Health
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes
-from retrieval.documents.storage import document_files
 from retrieval.models import Collection, Document
 from tests.support.source_servers import S3Remote
 
@@ -72,7 +71,7 @@ def test_a_document_lives_in_the_bucket(
         (ProblemKind.MISSING_FILES, (str(document.pk),))
     ]
     # Another site may use the bucket.
-    assert orphaned_files(document_files()) == []
+    assert orphaned_files() == []
 
     document.delete()
     assert keys(bucket) == ["site/documents/left.md"]
