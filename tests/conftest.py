@@ -281,14 +281,6 @@ def _own_database() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _kept_connections() -> Iterator[None]:
-    from tests.support.kept_connections import kept_connections
-
-    with kept_connections():
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) -> Iterator[None]:
     """Tasks go to a queue in memory that nobody reads; the tests of the worker use the real broker."""

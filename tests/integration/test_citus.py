@@ -31,7 +31,6 @@ from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
-from tests.support.kept_connections import new_connections
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = pytest.mark.skipif(not cluster.COORDINATOR, reason="make test-citus starts a cluster")
@@ -40,13 +39,6 @@ NAME = f"grows_{os.getpid()}"
 DEMO = Path(__file__).parents[2] / "demo"
 QUESTIONS = [each["question"] for each in json.loads((DEMO / "questions.json").read_text())["questions"]][3:50:6]
 AWAY = "Part of the database does not answer"
-
-
-@pytest.fixture(autouse=True)
-def _new_connections() -> Iterator[None]:
-    """The coordinator's connections to the nodes end with those to the coordinator."""
-    with new_connections():
-        yield
 
 
 Hits = list[list[tuple[Any, ...]]]

@@ -15,7 +15,6 @@ from psycopg import sql
 
 from ragsite.postgres.embedded import binaries
 from tests.support import cluster
-from tests.support.kept_connections import close_kept
 
 
 def create_database(name: str, template: str = "migrated") -> None:
@@ -24,7 +23,6 @@ def create_database(name: str, template: str = "migrated") -> None:
     ``migrated`` has the tables of the site, ``template1`` nothing.
     """
     settings.EMBEDDED_POSTGRES.acquire()
-    close_kept()
     with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
 
@@ -55,7 +53,6 @@ def _close_connections() -> None:
     connections.close_all()
     # The thread in which asynchronous code asks the database keeps its connection when nobody's request ends there.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
-    close_kept()
 
 
 def _server() -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.conf import LazySettings
@@ -8,13 +8,6 @@ from django.conf import LazySettings
 from retrieval.models import Collection, Document
 from tests.support.asking import PUMP
 from tests.support.faults import short_times
-from tests.support.kept_connections import new_connections
-
-
-@pytest.fixture(autouse=True)
-def _new_connections() -> Iterator[None]:
-    with new_connections():
-        yield
 
 
 @pytest.fixture
