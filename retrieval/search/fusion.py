@@ -150,6 +150,10 @@ def _ordered(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
+FULL_WORD_SHARE = 0.6
+"""If no candidate contains this share of the question's words, as when they are in another language, their words say
+less of which is right: with `zscore`, BM25's weight is then lower in proportion (ADR 8)."""
+
 # Scores of a retriever for candidates that its own list may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
@@ -159,11 +163,13 @@ def fuse(
     rankings: Sequence[Ranking],
     scores: RetrieverScores | None = None,
     others: Collection[int] = (),
+    word_share: float = 1.0,
 ) -> list[Candidate]:
     """All candidates, best first: those that the rankings list, and ``others``.
 
     ``scores`` adds each retriever's scores of candidates that it did not return; they are shown in the explanation, and
-    only `zscore` and `adaptive` rank by them. If one retriever is missing (it failed, or is switched off), the other
+    only `zscore` and `adaptive` rank by them. ``word_share`` is the largest share of the question's words that a
+    candidate contains. If one retriever is missing (it failed, or is switched off), the other
     one's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
@@ -174,6 +180,8 @@ def fuse(
     candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
     worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
+    if plan.method is SearchMethod.ZSCORE and len(weights) > 1:
+        weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
     silent = dict.fromkeys(Retriever, SILENT)
     fused = []
     for chunk_id in candidates:

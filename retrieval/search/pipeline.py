@@ -31,7 +31,7 @@ from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, 
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.classification import classify
-from retrieval.search.fusion import RetrieverScores, add_searches, boost, fuse, rerank
+from retrieval.search.fusion import add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, load_metadata, load_passages
 from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
@@ -184,7 +184,7 @@ class _Search:
     query: str
     weight: float
     rankings: list[Ranking]
-    scores: RetrieverScores
+    known: Known
 
 
 @span("search")
@@ -353,7 +353,7 @@ def _answered(
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = SEARCH_WEIGHTS_OF_FEW_WORDS if len(texts[0].split()) <= FEW_WORDS else SEARCH_WEIGHTS
     answered = [
-        _Search(text, weight, found, each.scores)
+        _Search(text, weight, found, each)
         for text, weight, found, each in zip(texts, weights, rankings, known, strict=False)
         if found
     ]
@@ -376,7 +376,10 @@ def _rank_candidates(
     tuned = plan.settings
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
-        lists = [fuse(plan, each.rankings, each.scores, ids) for each in searches]
+        lists = [
+            fuse(plan, each.rankings, each.known.scores, ids, max(each.known.word_shares.values(), default=1.0))
+            for each in searches
+        ]
         fused = lists[0]
         if len(lists) > 1:
             fused = add_searches(

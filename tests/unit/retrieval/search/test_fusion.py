@@ -66,6 +66,21 @@ def test_zscore_ranks_by_scores_that_a_leg_did_not_list() -> None:
     assert ids(fuse(plan(SearchMethod.ZSCORE), retrievers, known)) == [2, 3, 1]
 
 
+def test_words_that_no_candidate_has_count_less_with_zscore() -> None:
+    """As with a question in another language than the documents."""
+    retrievers = [ranking(Retriever.LEXICAL, {1: 3.0, 2: 1.0}), ranking(Retriever.VECTOR, {2: 0.8, 1: 0.7})]
+    weights = RetrieverWeights(vector=0.4, lexical=0.6)
+    for method, few in ((SearchMethod.ZSCORE, [2, 1]), (SearchMethod.LINEAR, [1, 2])):
+        searched = plan(method, weights)
+        assert ids(fuse(searched, retrievers, word_share=1.0)) == [1, 2]
+        assert ids(fuse(searched, retrievers, word_share=0.2)) == few
+    said = fuse(plan(SearchMethod.ZSCORE, weights), retrievers, word_share=0.2)[0].retrievers[Retriever.LEXICAL]
+    assert said.weight == pytest.approx(0.2)
+    # A retriever that is alone keeps its weight: there is nothing to weigh it against.
+    alone = fuse(plan(SearchMethod.ZSCORE, weights), retrievers[:1], word_share=0.2)[0]
+    assert alone.retrievers[Retriever.LEXICAL].weight == 0.6
+
+
 def test_rrf_gives_nothing_for_a_score_without_a_rank() -> None:
     retrievers = [ranking(Retriever.LEXICAL, {1: 3.0}), ranking(Retriever.VECTOR, {2: 0.9})]
     fused = {chunk.chunk_id: chunk for chunk in fuse(plan(SearchMethod.RRF), retrievers, {Retriever.VECTOR: {1: 0.89}})}
