@@ -53,9 +53,11 @@ def find_matching_rows(question: str, passage: Passage, language: str = "") -> T
     """The rows that the question names, of the table that a passage is from, without a claim; None where it is from no
     table, and where the question chooses no part of its rows."""
     table = load_table_of(passage, question)
-    reading = read_rows(question, table) if table is not None else None
-    computed = compute(reading, table) if reading is not None and table is not None else None
-    if table is None or reading is None or computed is None:
+    if (
+        table is None
+        or (reading := read_rows(question, table)) is None
+        or (computed := compute(reading, table)) is None
+    ):
         return None
     is_choice = reading.order is not None or computed.matched * 2 <= table.row_count
     return _show(reading, computed, table, language) if is_choice else None

@@ -316,7 +316,8 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
     elif tag == "table":
-        parts.append(f"\n\n{_write_table(element)}\n\n")
+        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in element.iter("tr"))
+        parts.append(f"\n\n{write_markdown_table(rows)}\n\n")
     elif tag == "br":
         parts.append("\n")
     elif tag in ("code", "kbd", "samp"):
@@ -355,10 +356,3 @@ def _add(parts: list[str], words: str) -> None:
 
 def _flatten(element: etree._Element) -> str:
     return " ".join(" ".join(map(str, element.itertext())).split())
-
-
-def _write_table(table: etree._Element) -> str:
-    rows = [
-        [_flatten(cell).replace("|", r"\|") for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")
-    ]
-    return write_markdown_table([row for row in rows if any(row)])

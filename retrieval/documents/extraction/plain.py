@@ -137,7 +137,18 @@ def find_headings(text: str) -> list[Section]:
         and (at + 1 == len(lines) or not lines[at + 1])
         and line[-1] not in ".,;"
     ]
-    return _find_numbered(alone) or _find_capitals(alone) or _find_spaced(text, alone)
+    capitals = [
+        (start, line)
+        for start, line in alone
+        if len(line) <= 60 and _CAPITALS.search(line) and not _SMALL.search(line) and "|" not in line
+    ]
+    spaced = [
+        (start, line)
+        for start, line in alone
+        if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
+    ]
+    found = capitals if len(capitals) >= 2 else spaced if len(spaced) >= 3 else []
+    return _find_numbered(alone) or [Section(start, 1, plain_title(line)) for start, line in found]
 
 
 def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
@@ -146,21 +157,3 @@ def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
         return []
     return [Section(start, match[1].count(".") + 1, plain_title(match[0])) for start, match in found]
-
-
-def _find_capitals(alone: list[tuple[int, str]]) -> list[Section]:
-    found = [
-        (start, line)
-        for start, line in alone
-        if len(line) <= 60 and _CAPITALS.search(line) and not _SMALL.search(line) and "|" not in line
-    ]
-    return [Section(start, 1, plain_title(line)) for start, line in found] if len(found) >= 2 else []
-
-
-def _find_spaced(text: str, alone: list[tuple[int, str]]) -> list[Section]:
-    found = [
-        (start, line)
-        for start, line in alone
-        if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
-    ]
-    return [Section(start, 1, plain_title(line)) for start, line in found] if len(found) >= 3 else []

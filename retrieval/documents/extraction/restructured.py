@@ -126,7 +126,7 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
             at = end
         elif table := _read_table(lines, at):
             rows, at = table
-            written += ["", _write_table(rows), ""]
+            written += ["", write_markdown_table([_inline(cell) for cell in row] for row in rows), ""]
         elif item := _ITEM.match(line):
             at = _write_item(lines, at, item, written, styles, depth)
         elif field := _FIELD.fullmatch(line):
@@ -277,10 +277,6 @@ def _cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
             rows[-1] = [f"{old} {new}".strip() for old, new in zip(rows[-1], cells, strict=True)]
         begins = False
     return [row for row in rows if row]
-
-
-def _write_table(rows: Sequence[Sequence[str]]) -> str:
-    return write_markdown_table([[_inline(cell).replace("|", "\\|") for cell in row] for row in rows])
 
 
 def _fence(language: str, lines: Sequence[str]) -> list[str]:

@@ -225,12 +225,11 @@ def _read_header(rows: Rows, numbers: Sequence[int], area: Area, merged: Iterabl
 
 
 def _may_be_header(cells: dict[int, Cell], width: int) -> bool:
-    names = [cell.text for cell in cells.values()]
     return (
         len(cells) >= max(2, 0.6 * width)
         and all(not cell.is_value or _YEAR.fullmatch(cell.text) for cell in cells.values())
         and any(not cell.is_value for cell in cells.values())
-        and all(len(name) <= _LONGEST_NAME for name in names)
+        and all(len(cell.text) <= _LONGEST_NAME for cell in cells.values())
     )
 
 

@@ -150,8 +150,7 @@ class MarkdownWriter:
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
         """A table whose first row is its header; rows without words are left out."""
-        cells = [[" ".join(canonical(cell).split()).replace("|", r"\|") for cell in row] for row in rows]
-        if table := write_markdown_table([row for row in cells if any(row)]):
+        if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
 
@@ -247,10 +246,11 @@ def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple
     return "".join(pieces), tuple(cells)
 
 
-def write_markdown_table(rows: list[list[str]]) -> str:
-    """``rows`` as a Markdown table whose first row is the header; empty for no rows."""
-    if not rows:
+def write_markdown_table(rows: Iterable[list[str]]) -> str:
+    """``rows`` with words as a Markdown table whose first row is the header; empty where there are none."""
+    filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
+    if not filled:
         return ""
-    width = max(map(len, rows))
-    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+    width = max(map(len, filled))
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in filled]
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
