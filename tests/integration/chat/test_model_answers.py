@@ -129,35 +129,6 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(
     assert all(starts)
 
 
-@pytest.mark.parametrize(
-    ("trouble", "sentence"),
-    [
-        ({"statuses": [500] * 9}, "The language model did not answer."),
-        ({"delay_seconds": 2.0}, "The language model did not answer."),
-        ({"finish_reason": "content_filter"}, "content filter stopped its answer"),
-        ({"garbage": True}, "The language model did not answer."),
-        ({"break_after": 1}, "The language model did not answer."),
-    ],
-)
-async def test_a_failing_model_is_replaced_and_the_reader_is_told(
-    library: Collection, model: ModelServer, settings: LazySettings, trouble: dict[str, object], sentence: str
-) -> None:
-    settings.OPENAI_TIMEOUT_SECONDS = 0.5
-    for name, value in trouble.items():
-        setattr(model, name, value)
-    before = REGISTRY.get_sample_value("ragsite_model_failures_total") or 0.0
-    answer, events = await ask()
-    assert answer.generator == "extractive"
-    assert "3450 grams" in answer.text
-    assert sentence in answer.notice == events[-1].payload["notice"]
-    assert REGISTRY.get_sample_value("ragsite_model_failures_total") == before + 1
-    # What was asked of the model was paid for all the same; and the next one who asks gets another attempt.
-    assert answer.usage["prompt_tokens"] > 0
-    model.statuses, model.delay_seconds = [], 0.0
-    model.finish_reason, model.garbage, model.break_after = "stop", False, None
-    assert (await ask())[0].generator == "tiny"
-
-
 async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library: Collection, model: ModelServer) -> None:
     model.pieces = ["It weighs 3450 grams [1]. [More](http", "s://evil.exam", "ple/?d=3450) ![x](https://evil.example)"]
     answer, events = await ask()

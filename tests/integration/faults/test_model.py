@@ -37,6 +37,7 @@ def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 def break_it(model: ModelServer, fault: str) -> None:
     model.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
     model.statuses, model.delay_seconds, model.garbage, model.break_after = [], 0.0, False, None
+    model.finish_reason = "content_filter" if fault == "filter" else "stop"
     match fault:
         case "error":
             model.statuses = [500] * 99
@@ -50,7 +51,7 @@ def break_it(model: ModelServer, fault: str) -> None:
             model.break_after = 1
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, "filter"])
 async def test_the_documents_are_quoted_and_the_next_question_is_the_models_again(
     library: Collection, model: ModelServer, fault: str
 ) -> None:
@@ -63,7 +64,10 @@ async def test_the_documents_are_quoted_and_the_next_question_is_the_models_agai
         assert (answer.generator, answer.notice) == ("tiny", "")
     else:
         assert answer.generator == "extractive"
-        assert answer.notice == events[-1].payload["notice"] == QUOTED
+        assert answer.notice == events[-1].payload["notice"]
+        assert ("content filter stopped its answer" if fault == "filter" else QUOTED) in answer.notice
+        # What was asked of the model was paid for all the same.
+        assert answer.usage["prompt_tokens"] > 0
         assert counted("ragsite_model_failures_total") == failures + 1
     break_it(model, "")
     assert (await ask())[0].generator == "tiny"

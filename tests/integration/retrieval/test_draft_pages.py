@@ -274,7 +274,7 @@ def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
     response = client.post(publish, {"override": "I want it."})
     assert (response.status_code, 'name="override"' in response.content.decode()) == (409, False)
     changed.refresh_from_db()
-    assert changed.status == Draft.Status.OPEN
+    assert (changed.status, changed.objections) == (Draft.Status.OPEN, [])
     client.force_login(admin_user)
     admin.post(publish, {"override": "The <b>law</b> changed."})
     lifecycle.resume(changed.pk)
@@ -283,6 +283,8 @@ def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
     assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
     assert "&lt;i&gt;Worse&lt;/i&gt; by 0.2." in html
     assert "Not measured." in html
+    changed.refresh_from_db()
+    assert [one["address"] for one in changed.objections] == ["/look/", ""]
 
 
 def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Collection, changed: Draft) -> None:

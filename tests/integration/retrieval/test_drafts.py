@@ -23,7 +23,7 @@ from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
-from retrieval.gates import Gate, Objection, PublicationRefused
+from retrieval.gates import Gate, Objection
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
 from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
@@ -219,13 +219,6 @@ def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection) -> N
         submission.submit(copy, "new.md", b"# New\n\nNew.")
 
 
-def test_guarded_documents_change_by_drafts_alone(library: Collection, guarded: list[Objection]) -> None:
-    with pytest.raises(DocumentRejected, match="has a gate"):
-        submission.submit(library, "new.md", b"# New\n\nNew.")
-    draft = copied(lifecycle.begin(library))
-    submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.")
-
-
 # Publishing -----------------------------------------------------------------------------------------------------------
 
 
@@ -322,21 +315,6 @@ def test_a_draft_without_changes_or_with_unread_documents_is_not_published(libra
     submission.submit(library, "new.md", b"# New\n\nNew.", enqueue=False)
     with pytest.raises(DraftRefused, match="1 document is still being read"):
         lifecycle.begin(library)
-
-
-def test_a_gate_holds_a_draft_back(library: Collection, guarded: list[Objection]) -> None:
-    draft = copied(lifecycle.begin(library))
-    working_copy(draft).documents.get(source="valve.md").delete()
-    guarded.append(Objection("It finds less.", "/why/"))
-    with pytest.raises(PublicationRefused, match="It finds less"):
-        lifecycle.publish(draft, override="  ")
-    draft.refresh_from_db()
-    assert (draft.status, draft.objections) == (Draft.Status.OPEN, [])
-
-    done = published(draft, override="The valve is sold no more.")
-    assert done.objections == [{"reason": "It finds less.", "address": "/why/"}]
-    assert done.override == "The valve is sold no more."
-    assert not library.documents.filter(source="valve.md").exists()
 
 
 def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection, draft: Draft) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -136,29 +135,6 @@ class HangingRanker(VectorRanker):
     def rank(self, depth: int) -> object:  # type: ignore[override]
         self.released.wait(60)
         raise RetrieverFailed("Nobody waited for it.")
-
-
-@pytest.mark.parametrize(
-    ("retriever", "ranker", "remaining"),
-    [(Retriever.LEXICAL, SilentRanker, "vector"), (Retriever.VECTOR, BuggyRanker, "lexical")],
-)
-def test_one_leg_failing_is_announced_and_the_other_serves(
-    library: Collection,
-    retriever: Retriever,
-    ranker: type,
-    remaining: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setitem(retrievers.RANKERS, retriever, ranker)
-    before = RETRIEVER_FAILURES.labels(leg=retriever.value)._value.get()
-    with caplog.at_level(logging.WARNING):
-        result = search("wet-rotor pump", everything())
-    assert result.hits
-    assert result.trace.degraded == (retriever.value,)
-    assert result.trace.search_method == remaining
-    assert f"The {retriever.value} retriever did not answer" in caplog.text
-    assert RETRIEVER_FAILURES.labels(leg=retriever.value)._value.get() == before + 1
 
 
 def test_scores_that_cannot_be_completed_are_told(

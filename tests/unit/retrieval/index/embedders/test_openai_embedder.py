@@ -149,16 +149,6 @@ def test_an_unreachable_server_is_tried_again_then_reported() -> None:
         embedder_of(f"http://127.0.0.1:{port}/v1").embed_documents(["hello"])
 
 
-def test_a_silent_server_is_given_up(server: EmbeddingServer) -> None:
-    def slow(body: dict[str, Any]) -> Answer:
-        time.sleep(0.6)
-        return embeddings(body)
-
-    server.answers += [slow, slow]
-    with pytest.raises(EmbeddingFailed, match="ReadTimeout"):
-        embedder_of(server.base_url, timeout_seconds=0.2).embed_query("hello")
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
