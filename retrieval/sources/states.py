@@ -68,7 +68,5 @@ def _state(source: Source, active: SourceRun | None, last: SourceRun | None, suc
 
 def count_states() -> dict[str, int]:
     """How many sources are in each state."""
-    counts = dict.fromkeys(SourceState.values, 0)
-    for standing in standings_of(Source.objects.all()).values():
-        counts[standing.state] += 1
-    return counts
+    states = [standing.state for standing in standings_of(Source.objects.all()).values()]
+    return {state.value: states.count(state) for state in SourceState}

@@ -95,7 +95,7 @@ class TemplateProcess:
     """The template process of this process. Threads may share it; a fork of this process has its own."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self.state = SandboxState()
@@ -108,7 +108,7 @@ class TemplateProcess:
                 socket.send_fds(self._start(), [message], descriptors)
             except OSError as error:
                 self.state.failure = str(error)
-                self._end()
+                self.end()
                 raise SandboxUnavailable(f"The process that reads files could not be started: {error}") from error
 
     def _start(self) -> socket.socket:
@@ -116,7 +116,7 @@ class TemplateProcess:
             return self._control
         if self._process is not None:
             logger.warning("The process that reads files ended (%s); it is started anew.", self._process.returncode)
-        self._end()
+        self.end()
         if not self.state.templates_started:
             self.state.missing_guards = missing_guards()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -140,19 +140,16 @@ class TemplateProcess:
         self.state.failure = ""
         return ours
 
-    def _end(self) -> None:
-        """Has the template end, and waits for it: its end of the socket reads that there is nobody any more."""
-        if self._control is not None:
-            self._control.close()
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.kill()
-            self._process.wait()
-        self._control = self._process = None
-
     def end(self) -> None:
+        """Has the template end, and waits for it: its end of the socket reads that there is nobody any more."""
         with self._lock:
-            self._end()
+            if self._control is not None:
+                self._control.close()
+            if self._process is not None:
+                with contextlib.suppress(OSError):
+                    self._process.kill()
+                self._process.wait()
+            self._control = self._process = None
 
     def forget(self) -> None:
         """In a fork of this process: the template is its parent's. Its socket is closed, or it would outlive that."""
@@ -160,7 +157,7 @@ class TemplateProcess:
             self._control.close()
         if self._process is not None:
             self._process.returncode = 0  # not a child of this process: nothing to wait for
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._control = self._process = None
         self.state = SandboxState()
 
