@@ -3,9 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 
+from chat.answering import completion_client
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.model_server import ModelServer, model_server
 from tests.support.site import Workers, real_queue
 
 
@@ -22,6 +26,24 @@ def workers(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
     started = Workers(tmp_path_factory.mktemp("workers"))
     yield started
     started.stop()
+
+
+@pytest.fixture
+def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """The server of the site's language model."""
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
+    with model_server() as server:
+        server.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
+        yield server
+
+
+@pytest.fixture
+def judge(settings: LazySettings) -> Iterator[JudgeServer]:
+    """The server of the model that judges answers."""
+    with judge_server() as state:
+        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
+        yield state
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from chat.answering import completion_client
 from chat.answering.prompts import PROMPT_VERSION
 from evaluation import gates
 from evaluation.gates import Verdict
@@ -27,8 +25,7 @@ from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, MEANING, answered, set_of, version_of
-from tests.support.judge_server import JudgeServer, judge_server
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,21 +35,11 @@ PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
 
 
 @pytest.fixture
-def model(settings, monkeypatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
-    with model_server() as server:
-        server.pieces = ["It weighs 3450 ", "grams [", "1]."]
-        server.usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION = 2.0, 8.0
-        yield server
-
-
-@pytest.fixture
-def judge(settings) -> Iterator[JudgeServer]:
-    with judge_server() as state:
-        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
-        yield state
+def model(model, settings) -> ModelServer:
+    model.pieces = ["It weighs 3450 ", "grams [", "1]."]
+    model.usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION = 2.0, 8.0
+    return model
 
 
 def add_questions(evaluation_set) -> None:

@@ -10,14 +10,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.test import Client
 
-from chat.answering import completion_client
 from chat.models import Answer, CollectionInstructions
 from chat.streaming import asking, streams
 from evaluation import gates, tasks
 from evaluation.models import EvaluationRun, GatePolicy
 from retrieval.models import Collection, CollectionGrant, Document
 from tests.support.evaluation_sets import answers_of
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,12 +44,9 @@ def told(model: ModelServer) -> str:
 
 
 @pytest.fixture
-def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        server.pieces = Obedient(server)
-        yield server
+def model(model: ModelServer) -> ModelServer:
+    model.pieces = Obedient(model)
+    return model
 
 
 def add(library: Collection, text: str = "Be brief.", **values: Any) -> CollectionInstructions:

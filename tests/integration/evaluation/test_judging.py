@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -17,21 +17,12 @@ from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.infrastructure import jobs
 from retrieval.infrastructure.jobs import sweep
-from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
 
 pytestmark = pytest.mark.django_db
 
 MODEL_METRICS = ["faithfulness", "answer_relevancy", "contextual_relevancy"]
-
-
-@pytest.fixture
-def server(settings) -> Iterator[JudgeServer]:
-    with judge_server() as state:
-        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL = state.url, "tiny-judge"
-        settings.EVALUATE_WITH_MODEL = True
-        yield state
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def due(judgement: Judgement) -> None:
 # What is asked for ----------------------------------------------------------------------------------------------------
 
 
-def test_a_finished_answer_is_judged_once_by_each_judge(server, django_capture_on_commit_callbacks):
+def test_a_finished_answer_is_judged_once_by_each_judge(judge, django_capture_on_commit_callbacks):
     answer = completed_answer()
     with django_capture_on_commit_callbacks(execute=True):
         answer_completed.send(Answer, answer=answer)
@@ -105,7 +96,7 @@ def test_rules_score_a_good_answer_high_another_low_and_always_alike(judged):
     assert bad.scores.get(metric="answer_relevancy").is_low
 
 
-def test_only_what_says_something_of_the_answer_is_measured(judged, server):
+def test_only_what_says_something_of_the_answer_is_measured(judged, judge):
     computed = completed_answer("There are 3 rows, of 5 in the table.", generator="extractive")
     assert set(scores_of(judged(computed, "offline"))) == {"answer_relevancy", "contextual_relevancy"}
     assert set(scores_of(judged(computed, "model"))) == set(MODEL_METRICS) - {"faithfulness"}
@@ -164,40 +155,40 @@ def test_an_answer_in_another_language_than_its_passages_is_no_score(judged):
 # The model ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_model_scores_and_its_tokens_are_counted(server, judged):
+def test_the_model_scores_and_its_tokens_are_counted(judge, judged):
     judgement = judged(completed_answer(), "model")
     assert judgement.status == Judgement.Status.DONE
     assert judgement.judge_name == "tiny-judge"
     assert scores_of(judgement) == {"faithfulness": 0.5, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
-    requests = len(server.requests)
+    requests = len(judge.requests)
     assert (judgement.prompt_tokens, judgement.completion_tokens) == (100 * requests, 10 * requests)
     assert tokens_spent() == 110 * requests
 
 
-def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(server, judged):
-    server.judged["Claims"] = {"claims": []}
+def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(judge, judged):
+    judge.judged["Claims"] = {"claims": []}
     judgement = judged(completed_answer(), "model")
     assert judgement.status == Judgement.Status.QUEUED
     assert judgement.error == "faithfulness: The judge named no claims, so there is nothing to score."
     assert scores_of(judgement) == {"faithfulness": None, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
-    asked = len(server.requests)
-    del server.judged["Claims"]
+    asked = len(judge.requests)
+    del judge.judged["Claims"]
     due(judgement)
     judgement = judgements.judge(judgement.pk)
     assert judgement.status == Judgement.Status.DONE
-    assert set(server.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
+    assert set(judge.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
 
 
-def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measured(server, judged, settings):
+def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measured(judge, judged, settings):
     settings.JUDGE_DAILY_BUDGET_TOKENS = 5 * 110
     judgement = judged(completed_answer(), "model")
     assert judgement.status == Judgement.Status.SKIPPED
     assert judgement.error == "The day's budget of 550 tokens for judging is spent."
     assert scores_of(judgement) == {"faithfulness": 0.5}
-    assert len(server.requests) == 5
+    assert len(judge.requests) == 5
     other = judged(completed_answer(), "model")
     assert (other.status, other.scores.count()) == (Judgement.Status.SKIPPED, 0)
-    assert len(server.requests) == 5
+    assert len(judge.requests) == 5
     JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
     assert judgements.request_again(Judgement.objects.filter(pk=other.pk)) == 1
     assert judgements.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
@@ -221,9 +212,9 @@ def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(ju
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("free_requests", [0, 3], ids=["before a metric is done", "at the end of a metric"])
-def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy_with_it(server, free_requests):
-    server.free_requests = free_requests
-    server.is_open.clear()
+def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy_with_it(judge, free_requests):
+    judge.free_requests = free_requests
+    judge.is_open.clear()
     (judgement,) = judgements.request(completed_answer(), judges=["model"])
 
     def work() -> None:
@@ -234,19 +225,19 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
 
     busy = threading.Thread(target=work)
     busy.start()
-    wait_until(lambda: len(server.requests) > free_requests, 60, "the request that is held")
+    wait_until(lambda: len(judge.requests) > free_requests, 60, "the request that is held")
     assert judgements.judge(judgement.pk) is None, "one worker at a time"
     judgements.request_again(Judgement.objects.filter(pk=judgement.pk))
-    server.is_open.set()
+    judge.is_open.set()
     busy.join(20)
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
     assert not judgement.scores.exists()
-    assert len(server.requests) == free_requests + 1, "without its lease it pays for nothing more"
+    assert len(judge.requests) == free_requests + 1, "without its lease it pays for nothing more"
     assert judgements.judge(judgement.pk).status == Judgement.Status.DONE
 
 
-def test_an_answer_whose_web_process_died_is_found(server):
+def test_an_answer_whose_web_process_died_is_found(judge):
     now = timezone.now()
     forgotten = completed_answer(completed_at=now - timedelta(minutes=10))
     judgements.request(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -16,7 +15,7 @@ from evaluation import judgements
 from evaluation.models import Judgement, Score
 from ragsite.operations.health_views import JUDGEMENTS, _count_rows
 from tests.support.faults import FAULTS
-from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.judge_server import JudgeServer
 from tests.support.judged_answers import completed_answer
 
 pytestmark = pytest.mark.django_db
@@ -30,31 +29,23 @@ SENTENCES = {
 }
 
 
-@pytest.fixture
-def server(settings: LazySettings) -> Iterator[JudgeServer]:
-    with judge_server() as state:
-        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL = state.url, "tiny-judge"
-        settings.EVALUATE_WITH_MODEL = True
-        yield state
-
-
-def break_it(server: JudgeServer, settings: LazySettings, fault: str) -> None:
-    server.status, server.wait_seconds, server.raw, server.breaks_off = 200, 0.0, None, False
-    server.is_open.set()
+def break_it(judge: JudgeServer, settings: LazySettings, fault: str) -> None:
+    judge.status, judge.wait_seconds, judge.raw, judge.breaks_off = 200, 0.0, None, False
+    judge.is_open.set()
     settings.JUDGE_TIMEOUT_SECONDS = 0.3 if fault == "hang" else 20.0
     match fault:
         case "error":
-            server.status = 503
+            judge.status = 503
         case "hang":
-            server.is_open.clear()
+            judge.is_open.clear()
         case "slow":
-            server.wait_seconds = 0.1
+            judge.wait_seconds = 0.1
         case "garbage":
-            server.raw = b"<html>"
+            judge.raw = b"<html>"
         case "nested garbage":
-            server.raw = b"[" * 100_000
+            judge.raw = b"[" * 100_000
         case "dies":
-            server.breaks_off = True
+            judge.breaks_off = True
 
 
 def scores_page(admin: Client, answer: Answer) -> str:
@@ -70,9 +61,9 @@ def counted(status: str) -> float:
 
 @pytest.mark.parametrize("fault", [*FAULTS, "nested garbage"])
 def test_a_broken_judge_is_an_error_until_it_is_whole_again(
-    server: JudgeServer, settings: LazySettings, admin_client: Client, fault: str
+    judge: JudgeServer, settings: LazySettings, admin_client: Client, fault: str
 ) -> None:
-    break_it(server, settings, fault)
+    break_it(judge, settings, fault)
     answer = completed_answer()
     (judgement,) = judgements.request(answer, judges=["model"])
     judgements.judge(judgement.pk)
@@ -83,7 +74,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
         assert not Score.objects.filter(score__isnull=False).exists()
         assert SENTENCES[fault] in scores_page(admin_client, answer)
         assert counted(Judgement.Status.QUEUED) == 1
-        break_it(server, settings, "")
+        break_it(judge, settings, "")
         Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
         judgements.judge(judgement.pk)
         judgement.refresh_from_db()

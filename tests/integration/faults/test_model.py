@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from chat import conf
-from chat.answering import completion_client
 from chat.models import Answer
 from retrieval.infrastructure import breaker
 from retrieval.models import Collection
 from tests.support.faults import FAULTS, ask, counted
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,13 +23,9 @@ QUOTED = "The language model did not answer. This answer is quoted from the docu
 
 
 @pytest.fixture
-def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
+def model(model: ModelServer, settings: LazySettings) -> ModelServer:
     settings.OPENAI_TIMEOUT_SECONDS = 0.4
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        break_it(server, "")
-        yield server
+    return model
 
 
 def break_it(model: ModelServer, fault: str) -> None:
