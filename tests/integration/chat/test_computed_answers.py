@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.conf import LazySettings
 from rest_framework.test import APIClient
 
 from retrieval.models import Collection, Document
-from tests.support.model_server import model_server
+from tests.support.model_server import ModelServer
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,11 +57,7 @@ def test_where_no_value_is_stated_nothing_was_computed(library: Collection, api:
     assert "computed" not in body
 
 
-def test_what_was_computed_is_not_retold_by_a_model(
-    library: Collection, api: APIClient, settings: LazySettings
-) -> None:
-    with model_server() as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
-        body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
+def test_what_was_computed_is_not_retold_by_a_model(library: Collection, api: APIClient, model: ModelServer) -> None:
+    body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     assert body["computed"]["values"] == ["MX-2"]
-    assert server.requests == []
+    assert model.requests == []
