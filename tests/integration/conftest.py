@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chat.answering import completion_client
+from retrieval.documents.drafts import lifecycle
+from retrieval.models import Collection, Draft
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import Workers, real_queue
@@ -44,6 +46,15 @@ def judge(settings: LazySettings) -> Iterator[JudgeServer]:
     with judge_server() as state:
         settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
         yield state
+
+
+@pytest.fixture
+def draft(library: Collection) -> Draft:
+    """A draft of the library, with all documents copied."""
+    found = lifecycle.resume(lifecycle.begin(library).pk)
+    assert found is not None
+    assert found.status == Draft.Status.OPEN
+    return found
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.documents.drafts import lifecycle
-from retrieval.models import Collection, Draft
+from retrieval.models import Collection
 from tests.support.evaluation_sets import answers_of, fill, set_of
 from tests.support.remembered import remembered
 
@@ -25,12 +24,3 @@ def evaluation_set(library):
 @pytest.fixture
 def answers(library):
     return answers_of(library)
-
-
-@pytest.fixture
-def draft(library) -> Draft:
-    """A draft of the library, with all documents copied."""
-    found = lifecycle.resume(lifecycle.begin(library).pk)
-    assert found is not None
-    assert found.status == Draft.Status.OPEN
-    return found

@@ -46,14 +46,6 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 @pytest.fixture
-def draft(library: Collection) -> Draft:
-    found = lifecycle.resume(lifecycle.begin(library).pk)
-    assert found is not None
-    assert found.status == Draft.Status.OPEN
-    return found
-
-
-@pytest.fixture
 def changed(draft: Draft, ingest: Ingest) -> Draft:
     """The draft with one document added, one changed and one removed."""
     copy = copy_of(draft)
