@@ -156,8 +156,9 @@ def unknown_names(trace: SearchTrace) -> list[str]:
 
 def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bool:
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
-    opens_sentence = not before or before[-1] in ".!?:;\n"
-    return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not opens_sentence)
+    # "I" always has a capital, and Dutch documents lack it.
+    is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
+    return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
 
 def _cosine(candidate: Candidate) -> float | None:

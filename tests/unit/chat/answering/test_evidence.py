@@ -71,6 +71,7 @@ def test_the_best_of_the_sources_counts_on_each_number() -> None:
         # Ordinary words: the first of a sentence, and what has no capital.
         ("Thanks. Hello, how heavy is it?", ("Thanks", "hello"), []),
         ("how do I reimburse this?", ("reimburse",), []),
+        ("What must I do about it?", ("i",), []),
         # German, whose nouns all have one.
         ("Wie beantrage ich Urlaub?", ("urlaub",), []),
     ],
