@@ -58,13 +58,14 @@ def test_a_broker_that_does_not_work_loses_no_upload(
 ) -> None:
     listener, port = serve(kind)
     with listener:
-        app.conf.broker_url = f"redis://:hunter2@127.0.0.1:{port}/0"
+        app.conf.broker_url = f"redis://127.0.0.1:{port}/0"
         app.conf.broker_transport_options = {"socket_connect_timeout": 1, "socket_timeout": 1}
         started = time.monotonic()
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert "broker" in ready.json()["degraded"]
-        assert "hunter2" not in ready.content.decode()
+        # What the broker or its client said may hold an address or a password.
+        assert str(port) not in ready.json()["checks"]["broker"]["detail"]
         document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
         assert time.monotonic() - started < SOON_SECONDS
         document.refresh_from_db()
