@@ -99,7 +99,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         if source.block.best.chunk_id in cosines
     }
     features["closeness"] = max(closeness.values(), default=0.0)
-    if unknown_names(trace):
+    if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
     if foreign:
@@ -143,13 +143,15 @@ def _is_given(candidate: Candidate | None) -> bool:
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
-def unknown_names(trace: SearchTrace) -> list[str]:
+def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """The names and abbreviations of an English or Dutch question that no document searched has, not even nearly so
-    spelt: words with a capital that does not begin a sentence. In other languages, abbreviations alone.
+    spelt: words with a capital that does not begin a sentence. In other languages, and where all ``sources`` are in
+    another one than the question, which may call Monday otherwise, only words with a capital within, such as WiFi.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
+    is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
     # In German, every noun has a capital.
-    capitals_are_names = bool(detect_language(trace.query))
+    capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     found = [word for word in _WORD.finditer(trace.query) if word[0].lower() in unknown]
     return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 

@@ -287,7 +287,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
-    if unknown := unknown_names(draft.trace):
+    if unknown := unknown_names(draft.trace, draft.sources):
         draft.notices.append(_("The documents do not mention %(names)s.") % {"names": ", ".join(unknown)})
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")

@@ -63,6 +63,15 @@ def test_the_best_of_the_sources_counts_on_each_number() -> None:
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
+def test_of_documents_in_another_language_only_unmistakable_names_are_missed() -> None:
+    unknown = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=("monday", "wifi"))
+    asked = replace(trace({1: (0.6, 0.0)}), query="Is there WiFi in the clinic on Monday?", retrievers=(unknown,))
+    dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
+    english = source("The clinic is open on Tuesday and the network is for all of you.", marker=2)
+    assert unknown_names(asked, [dutch]) == ["WiFi"]
+    assert unknown_names(asked, [dutch, english]) == ["WiFi", "Monday"]
+
+
 @pytest.mark.parametrize(
     ("question", "unknown", "names"),
     [
@@ -82,7 +91,7 @@ def test_a_name_that_no_document_has_counts_against_an_answer(
     retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=unknown)
     found = replace(trace({1: (0.6, 0.4)}), query=question)
     asked = replace(found, retrievers=(retriever,))
-    assert unknown_names(asked) == names
+    assert unknown_names(asked, []) == names
     known, lacking = (weigh(each, [source("The pump is green.")], SCALE) for each in (found, asked))
     assert known.is_answerable
     assert lacking.is_answerable == (not names)
