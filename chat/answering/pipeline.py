@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.answering.approved_answers import find_given, split_text
-from chat.answering.evidence import NEAR, Evidence, nearest_unit, unknown_names, weigh
+from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import find_instruction
@@ -180,9 +180,8 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
 
 def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[NearPlace]:
     """The closest place of each source that is close, the closest first; at most MOST_PLACES."""
-    near = [source for source in sources if evidence.closeness.get(source.marker, 0.0) >= NEAR]
-    near.sort(key=lambda source: -evidence.closeness[source.marker])
-    for source in near[:MOST_PLACES]:
+    by_marker = {source.marker: source for source in sources}
+    for source in [by_marker[marker] for marker in evidence.near[:MOST_PLACES]]:
         if (unit := nearest_unit(question, source)) is not None:
             yield NearPlace(source.block.passage_at(unit.start), unit.text, unit.start, unit.end)
 

@@ -110,9 +110,11 @@ def evidence_of(source: ContextSource) -> EvidencePassage:
     return EvidencePassage(source.marker, quoted(context.content), sentences, title)
 
 
-def is_foreign(source: ContextSource, answer: str) -> bool:
-    """Whether the source is in another language than the answer, as far as both are known."""
-    languages = {detect_language(answer), detect_language(source.block.content)}
+def is_foreign(source: ContextSource, text: str) -> bool:
+    """Whether the source is in another language than the text, as far as both are known. Rows of a table may not tell
+    their own, so the text around the passage counts too.
+    """
+    languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
 
 

@@ -13,7 +13,7 @@ _COMMON = {
         the and of to that this with for are you your not from have has be by as it its can will would should which
         when how what does do did if but they there their been were or at these those than then who why many much his
         her she he more most some any about after into between during such only my our could while both other where
-        whose
+        whose must may before until
         """.split()  # noqa: SIM905
     ),
     "nl": frozenset(

@@ -63,6 +63,21 @@ def test_the_best_of_the_sources_counts_on_each_number() -> None:
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
+def test_near_passages_are_the_closest_and_in_another_language_less_close_ones_too() -> None:
+    asked = replace(trace({1: (0.26, 0.0), 2: (0.5, 0.0), 3: (0.26, 0.0)}), query="When is the clinic open for you?")
+    dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
+    english = [source("The clinic is open and the network is for all of you.", marker=marker) for marker in (2, 3)]
+    assert weigh(asked, [dutch, *english], SCALE).near == (2, 1)
+    assert weigh(asked, [dutch, *english], replace(SCALE, across_languages=False)).near == (2,)
+
+
+def test_rows_of_a_table_have_the_language_of_the_text_around_them() -> None:
+    rows = source("De bezoekuren zijn voor iedereen.\n\n| C4 | 10.00 – 20.00 |")
+    rows = replace(rows, block=replace(rows.block, best=replace(rows.block.best, content="| C4 | 10.00 – 20.00 |")))
+    asked = replace(trace({1: (0.36, 0.0)}), query="When is the visit for you?")
+    assert weigh(asked, [rows], SCALE).is_answerable
+
+
 def test_of_documents_in_another_language_only_unmistakable_names_are_missed() -> None:
     unknown = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=("monday", "wifi"))
     asked = replace(trace({1: (0.6, 0.0)}), query="Is there WiFi in the clinic on Monday?", retrievers=(unknown,))
