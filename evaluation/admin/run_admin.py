@@ -21,12 +21,11 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from chat.answering.support import THRESHOLD
 from evaluation.charts import Drawing, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
-from evaluation.runs.agreement import is_right
+from evaluation.runs.agreement import RIGHT_AGREEMENT
 from evaluation.runs.results import (
     KIND_OF_MEASURE,
     MEASURES,
@@ -175,14 +174,14 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
     if wrong_only:
-        results = results.filter(Q(agreement__lt=THRESHOLD) | Q(expectations__lt=RIGHT_EXPECTATIONS))
+        results = results.filter(Q(agreement__lt=RIGHT_AGREEMENT) | Q(expectations__lt=RIGHT_EXPECTATIONS))
     by_measure = (F(name).asc(nulls_last=True) for name in ("agreement", "expectations"))
     return results.order_by(*by_measure, "pk")
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
     """Whether the answer is right, or how it is wrong."""
-    verdicts = [] if result.agreement is None else [is_right(result.agreement)]
+    verdicts = [] if result.agreement is None else [result.agreement >= RIGHT_AGREEMENT]
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
     if not verdicts:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from chat.answering.citations import remove_markers
-from chat.answering.support import THRESHOLD, EvidencePassage, SupportScorer, cut_passage
+from chat.answering.support import EvidencePassage, SupportScorer, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
@@ -22,9 +22,8 @@ _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
-def is_right(agreement: float) -> bool:
-    """Whether a reply with this agreement is right: the chat's threshold for supported sentences."""
-    return agreement >= THRESHOLD
+RIGHT_AGREEMENT = 0.7
+"""A reply with at least this agreement is right."""
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:

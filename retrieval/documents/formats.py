@@ -81,6 +81,10 @@ _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
+_BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
+_HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOTALL)
+# A text may begin with the names alone: "RIFF is a container".
+_RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
 class View(Enum):
@@ -289,15 +293,13 @@ KNOWN_FORMATS = (
     ),
     Format("an old Office file (.doc, .xls or .ppt)", recognise=begins_with(OLE)),
     Format("an old Word document (.doc)", ("doc",)),
-    Format("a bitmap image", ("bmp", "mng", "jng"), recognise=begins_with(b"BM\x00", b"\x8aMNG\r\n", b"\x8bJNG\r\n")),
+    Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
+    Format("a HEIC or AVIF image", ("heic", "avif"), recognise=lambda content: bool(_HEIC.match(content.data))),
     Format(
         "an archive of another kind than ZIP",
         recognise=begins_with(b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
     ),
-    Format(
-        "an audio or video file",
-        recognise=begins_with(b"ID3", b"OggS", b"RIFF", b"\0\0\0\x18ftyp", b"\0\0\0\x20ftyp", b"\x1aE\xdf\xa3"),
-    ),
+    Format("an audio or video file", recognise=lambda content: bool(_RECORDING.match(content.data))),
     Format(
         "a program, a database or a font",
         recognise=begins_with(

@@ -118,7 +118,7 @@ def test_the_page_at_a_pasted_address_is_fetched_once(admin_client, collection, 
 
 def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settings, monkeypatch):
     web.failing |= {"/closed": 403, "/broken": 500}
-    web.pages |= {"/empty": "", "/loop": "", "/large": "x" * 2000, "/sound": "ID3", "/inside": ""}
+    web.pages |= {"/empty": "", "/loop": "", "/large": "x" * 2000, "/sound": "ID3\x03", "/inside": ""}
     web.headers |= {
         "/loop": {"Status": "302", "Location": "/loop"},
         "/sound": {"Content-Type": "audio/mpeg"},

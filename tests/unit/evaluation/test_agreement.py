@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat.types import CheckedStatement
-from evaluation.runs.agreement import agreement, groundedness, holds_answer, is_right
+from evaluation.runs.agreement import RIGHT_AGREEMENT, agreement, groundedness, holds_answer
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 DUTCH = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
@@ -46,7 +46,7 @@ def test_what_the_answer_bears_out_is_right_and_what_it_contradicts_is_wrong(exp
     found = agrees(expected)
     assert found is not None
     assert 0 <= found < 1
-    assert is_right(found) is right
+    assert (found >= RIGHT_AGREEMENT) is right
 
 
 def test_each_sentence_that_is_missing_costs_its_share() -> None:

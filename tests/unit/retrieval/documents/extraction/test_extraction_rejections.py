@@ -41,6 +41,7 @@ def test_invisible_characters_are_removed() -> None:
         ("a.rs", b"fn main() {}", "text/x-rust"),
         ("README.MD", b"# Words", "text/markdown"),
         ("fake.txt", b"%PDF is what this sentence is about.", "text/plain"),
+        ("fake.txt", b"RIFF is a container, and the ftyp box names what an MP4 is.", "text/plain"),
     ],
 )
 def test_the_media_type(name: str, data: bytes, media_type: str) -> None:
@@ -64,6 +65,9 @@ def test_the_media_type(name: str, data: bytes, media_type: str) -> None:
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100) + "EncryptedPackage".encode("utf-16-le"),
             "a.docx is password-protected",
         ),
+        ("a.bin", b"BM\x36\x10\x0e" + bytes(60), "a.bin is a bitmap image"),
+        ("a.jpg", b"\0\0\0\x24ftypheic" + bytes(60), "a.jpg is a HEIC or AVIF image"),
+        ("a.bin", b"\0\0\0\x1cftypisom" + bytes(60), "a.bin is an audio or video file"),
         ("..\\..\\x\n<b>.doc", b"w", "<b>.doc is an old Word document"),
     ],
 )
