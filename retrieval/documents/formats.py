@@ -37,6 +37,7 @@ from retrieval.media_types import (
     RST,
     RTF,
     TSV,
+    XLS,
     XLSX,
     ZIP,
 )
@@ -203,6 +204,12 @@ def ole_holds(name: str) -> Recogniser:
     return lambda content: content.data.startswith(OLE) and mark in content.data
 
 
+def is_old_workbook(content: Content) -> bool:
+    """Whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
+    holds = [ole_holds(name)(content) for name in ("Workbook", "Book", "WordDocument", "PowerPoint Document")]
+    return any(holds[:2]) and not any(holds[2:])
+
+
 _IN = "retrieval.documents.extraction."
 
 
@@ -232,6 +239,10 @@ KNOWN_FORMATS = (
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx"), XLSX, "XLSX", _IN + "sheets:extract_workbook", View.TABLES,
         archive_holds("xl/"),
+    ),
+    Format(
+        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "sheets:extract_old_workbook", View.TABLES,
+        is_old_workbook,
     ),
     Format(
         "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS", _IN + "opendocument:extract_opendocument_sheet",
@@ -278,7 +289,6 @@ KNOWN_FORMATS = (
         for media_type, extensions in SOURCE_CODE.items()
     ),
     # Formats that are not read. They are recognised so that the message can name them.
-    Format("an old Excel workbook (.xls)", ("xls",)),
     Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
@@ -291,7 +301,7 @@ KNOWN_FORMATS = (
         recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    Format("an old Office file (.doc, .xls or .ppt)", recognise=begins_with(OLE)),
+    Format("an old Office file (.doc or .ppt)", recognise=begins_with(OLE)),
     Format("an old Word document (.doc)", ("doc",)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
     Format("a HEIC or AVIF image", ("heic", "avif"), recognise=lambda content: bool(_HEIC.match(content.data))),

@@ -1,6 +1,7 @@
 """Sheets of cells as text: each table's rows as lines that name their columns, what stands around them as paragraphs.
 
-XLSX is read here, ODS in :mod:`retrieval.documents.extraction.opendocument`; :func:`write_sheets` does the rest.
+XLSX and XLS are read here, ODS in :mod:`retrieval.documents.extraction.opendocument`; :func:`write_sheets` does the
+rest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import openpyxl
+import xlrd
 from openpyxl.utils.exceptions import InvalidFileException
 
 from retrieval.documents.extraction.archive import check_archive
@@ -293,6 +295,46 @@ def _read_sheet(sheet: Any) -> Sheet:
         if words:
             read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(cell.value, str))
     return read
+
+
+def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """The sheets of a workbook of Excel 5 to 2003."""
+    try:
+        workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
+    except xlrd.XLRDError as error:
+        reason = "password-protected" if "encrypted" in str(error) else "no Excel workbook that can be read"
+        raise DocumentRejected(f"{filename} is {reason}: save it as .xlsx in Excel and upload that.") from error
+    sheets = workbook.sheets()
+    hidden = [canonical(sheet.name) for sheet in sheets if sheet.visibility]
+    shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
+    return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
+
+
+def _read_old_sheet(sheet: Any) -> Sheet:
+    merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
+    read = Sheet(canonical(sheet.name), merged=merged)
+    for row in range(sheet.nrows):
+        for column, cell in enumerate(sheet.row(row)):
+            number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
+            value = _old_value(cell, number_format, sheet.book.datemode)
+            if words := " ".join(canonical(show_value(value, number_format)).split()):
+                read.rows.setdefault(row + 1, {})[column + 1] = Cell(words, not isinstance(value, str))
+    return read
+
+
+def _old_value(cell: Any, number_format: str, datemode: int) -> object:
+    """The value of a cell, of the types that openpyxl gives; empty for an empty cell."""
+    match cell.ctype:
+        case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
+            return timedelta(days=cell.value)
+        case xlrd.XL_CELL_DATE:
+            moment = xlrd.xldate.xldate_as_datetime(cell.value, datemode)
+            return moment.time() if 0 <= cell.value < 1 else moment
+        case xlrd.XL_CELL_BOOLEAN:
+            return bool(cell.value)
+        case xlrd.XL_CELL_ERROR:
+            return xlrd.error_text_from_code[cell.value]
+    return cell.value
 
 
 def show_value(value: object, number_format: str = "General") -> str:

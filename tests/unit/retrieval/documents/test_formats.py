@@ -49,8 +49,8 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
     assert ".toy" in str(field)
     assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
-    with pytest.raises(DocumentRejected, match=r"a.xls is an old Excel workbook \(.xls\); supported are TOY"):
-        formats.detect(b"words", "a.xls")
+    with pytest.raises(DocumentRejected, match=r"a.doc is an old Word document \(.doc\); supported are TOY"):
+        formats.detect(b"words", "a.doc")
 
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])

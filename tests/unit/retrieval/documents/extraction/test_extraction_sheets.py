@@ -1,4 +1,4 @@
-"""XLSX and ODS: tables wherever they stand on a sheet, with the values that a reader sees."""
+"""XLSX, XLS and ODS: tables wherever they stand on a sheet, with the values that a reader sees."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import openpyxl
 import pytest
+import xlwt
 
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.sheets import Cell, Sheet, show_value, write_sheets
@@ -83,6 +84,39 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
     assert [row.values[3:] for row in table.rows] == [(1250.0, "2026-01-03", 21.0), (990.5, "2025-05-01", 5.0)]
     assert [extracted.text[start:end] for start, end in table.rows[1].cells][:2] == ["MX-2", "Pumps"]
     assert [column.name for column in quarters.columns] == ["Region", "2024 H1", "2024 H2", "2025 H1", "2025 H2"]
+
+
+def as_old_workbook(workbook: openpyxl.Workbook) -> bytes:
+    """The same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
+    old, out = xlwt.Workbook(), io.BytesIO()
+    for sheet in workbook.worksheets:
+        copy = old.add_sheet(sheet.title)
+        copy.visibility = 1 if sheet.sheet_state == "hidden" else 0
+        for (row, column), cell in sheet._cells.items():
+            if cell.value is not None:
+                value = cell.value / dt.timedelta(days=1) if isinstance(cell.value, dt.timedelta) else cell.value
+                copy.write(row - 1, column - 1, value, xlwt.easyxf(num_format_str=cell.number_format))
+        for each in sheet.merged_cells.ranges:
+            copy.merge(each.min_row - 1, each.max_row - 1, each.min_col - 1, each.max_col - 1)
+    old.save(out)
+    return out.getvalue()
+
+
+def test_an_old_workbook_is_read_like_a_new_one() -> None:
+    workbook = prices()
+    workbook.create_sheet("Salaries").append(["secret"])
+    workbook["Salaries"].sheet_state = "hidden"
+    extracted = extract(as_old_workbook(workbook), "prices.xls")
+    assert extracted.text == PRICES
+    assert [each.names for each in extracted.left_out] == [("Salaries",)]
+
+
+def test_times_and_truth_of_an_old_workbook() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["what", "value"])
+    for value in (True, dt.datetime(2026, 1, 3, 9, 30), dt.time(7, 15), dt.timedelta(hours=30), 2.5):
+        workbook.active.append(["x", value])
+    assert extract(as_old_workbook(workbook), "a.xls").text == extract(saved(workbook), "a.xlsx").text
 
 
 def test_rows_are_cited_by_their_sheet_however_small_it_is() -> None:
