@@ -181,6 +181,8 @@ _NEGATIONS = frozenset(
     ]
 )
 _CONTRACTED = ("n't", "n’t")
+# What is not possible is what comes behind it.
+_MODAL = frozenset(["possible", "able", "allowed", "permitted", "mogelijk", "toegestaan"])
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
 # What counts as near a negation, in words that carry meaning: on either side, where no clear-cut rule exists.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
@@ -201,7 +203,7 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
 
 def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
     """The stems of so many content words after and before each negation."""
-    tokens = [token.lower() for token in _TOKEN.findall(text)]
+    tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):
             following, preceding = tokens[at + 1 : at + 1 + _GAP], tokens[max(0, at - _GAP + 1) : at][::-1]

@@ -115,6 +115,8 @@ def test_number_words_answer_but_do_not_ask() -> None:
         ("The pump may be run dry.", "The pump mustn't be run dry.", True),
         ("De pomp werkt niet goed.", "De pomp werkt niet.", False),
         ("The pump must run dry.", "The valve must not leak.", False),
+        ("It is not possible to manage images with Terraform.", "You can use Terraform to manage images.", True),
+        ("It is not possible to manage images with Terraform.", "Images cannot be managed with Terraform.", False),
     ],
 )
 def test_two_sentences_contradict_each_other_when_one_negates_what_the_other_holds(
