@@ -147,7 +147,13 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any], status: int | None = None
     ) -> TemplateResponse:
         """Render a page that is not one of Django's own."""
-        shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "media": self.media,
+            "has_view_permission": self.has_view_permission(request),
+        }
         page = f"admin/{self.opts.app_label}/{template}.html"
         return TemplateResponse(request, page, {**shared, **context}, status=status)
 

@@ -150,7 +150,7 @@ class UploadingAdmin(PageAdmin):
             "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
-            "has_view_permission": self.has_view_permission(request),
+            "add": True,
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name

@@ -11,13 +11,21 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval import gates
-from retrieval.admin.base import CollectionFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, read_override
+from retrieval.admin.base import (
+    CollectionFilter,
+    PageAdmin,
+    ReadOnlyAdmin,
+    WholeCollectionAdmin,
+    admin_link,
+    badge,
+    read_override,
+)
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.gates import PublicationRefused
@@ -150,9 +158,7 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 request,
                 refusal,
                 subject=draft,
-                page=reverse("admin:retrieval_draft_change", args=[draft.pk]),
-                page_title=draft,
-                action=request.path,
+                of=admin_link(draft),
                 kept=_t("The reason is kept with your name and the objections, and shown on the draft's page."),
             )
         else:

@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import PageAdmin, badge, read_override
+from retrieval.admin.base import PageAdmin, admin_link, badge, read_override
 from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
@@ -99,7 +99,7 @@ def search_twice(request: HttpRequest) -> dict[str, Any]:
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked, "has_view_permission": True}
+    page = {"form": form, "asked": asked}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
@@ -238,9 +238,7 @@ class SearchProfileAdmin(PageAdmin):
                 request,
                 refusal,
                 subject=version,
-                page=reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]),
-                page_title=version.profile,
-                action=request.path,
+                of=admin_link(version.profile),
                 kept=_t("The reason is kept with your name and the objections, and shown in the profile's history."),
             )
         else:
