@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from evaluation.judges.offline_judge import OfflineJudge
 from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement
 from retrieval.exceptions import ImproperModel
@@ -16,11 +17,6 @@ from retrieval.infrastructure.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Judge, Meter
-
-
-def has_judge_model() -> bool:
-    """Whether a language model is configured as judge. It is never the one that answers: that would grade itself."""
-    return bool(settings.JUDGE_BASE_URL and settings.JUDGE_MODEL)
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
@@ -32,13 +28,11 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
 def judge(kind: str, meter: Meter) -> Judge:
     """The judge for one judgement. Raises: JudgeUnavailable when none is configured.
 
-    Imports DeepEval, so only a worker may call it.
+    Imports DeepEval for the language model, so only a worker may call it.
     """
     if kind == Judgement.Judge.OFFLINE:
-        from evaluation.judges.offline_judge import OfflineJudge
-
         return OfflineJudge()
-    if not has_judge_model():
+    if not settings.EVALUATE_WITH_MODEL:
         raise JudgeUnavailable("No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL.")
 
     from evaluation.judges.deepeval_judge import DeepEvalJudge
@@ -60,7 +54,7 @@ def judge(kind: str, meter: Meter) -> Judge:
 def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
     if not settings.JUDGE_BASE_URL and not settings.JUDGE_MODEL:
         return []
-    if not has_judge_model():
+    if not (settings.JUDGE_BASE_URL and settings.JUDGE_MODEL):
         return [Error("JUDGE_BASE_URL and JUDGE_MODEL belong together: set both.", id="evaluation.E001")]
     try:
         ChatModel(settings.JUDGE_BASE_URL, settings.JUDGE_API_KEY, settings.JUDGE_MODEL, 1.0)

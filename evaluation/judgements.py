@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -96,9 +95,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judg
 
 def planned_judges(answer: Answer) -> list[str]:
     """The judges of an answer. The model judges a sample, without answers that repeat another."""
-    judges = []
-    if settings.EVALUATE_ANSWERS:
-        judges.append(Judgement.Judge.OFFLINE.value)
+    judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
     return judges
@@ -127,9 +124,7 @@ def request_forgotten() -> int:
         status=Answer.Status.COMPLETED,
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
-    # Answers without a planned judge stay without a judgement, and must not fill the first places for ever.
-    wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned_judges(answer))
-    return sum(bool(request(answer)) for answer in islice(wanted, MOST_AT_ONCE))
+    return sum(bool(request(answer)) for answer in forgotten.order_by("completed_at")[:MOST_AT_ONCE])
 
 
 logger = logging.getLogger(__name__)

@@ -78,11 +78,6 @@ class ExperimentAdmin(PageAdmin):
         initial: dict[str, Any] = {"control": published.pk if published else None}
         return {**initial, **super().get_changeform_initial_data(request)}
 
-    def save_model(self, request: HttpRequest, obj: Experiment, form: Any, change: bool) -> None:
-        if not change:
-            obj.created_by_id = request.user.pk
-        super().save_model(request, obj, form, change)
-
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
         """Redirects to the page of the experiment, with the button that starts it."""
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)

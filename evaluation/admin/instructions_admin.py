@@ -168,7 +168,7 @@ def _suggest_questions(user: Any, collection: Collection) -> list[str]:
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
-        found = [gap.question for gap in unanswered(scope(collection=collection, viewer=user))[0][:QUESTIONS]]
+        found = [gap.question for gap in unanswered(scope(user, collection=collection))[0][:QUESTIONS]]
     return found
 
 

@@ -19,7 +19,6 @@ from django.utils.translation import ngettext
 from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
-from evaluation import conf
 from evaluation import judgements as judgement_requests
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
@@ -182,7 +181,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
 def judge_in_force() -> str:
     """A sentence for the admin: who judges answers, and the tokens spent today."""
-    if not conf.has_judge_model():
+    if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {
         "judge": settings.JUDGE_MODEL,

@@ -134,8 +134,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
     def save_model(self, request: HttpRequest, obj: EvaluationSet, form: EvaluationSetForm, change: bool) -> None:
-        if not change:
-            obj.created_by_id = request.user.pk
         super().save_model(request, obj, form, change)
         building.add_questions(obj, form.questions)
 

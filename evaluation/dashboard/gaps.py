@@ -222,10 +222,8 @@ def find_gaps(scope: DashboardScope) -> GapReport:
         return GapReport()
     name = conf.embedder().name
     # The gaps of one viewer may name documents that another may not read.
-    whose = ""
-    if scope.viewer is not None:
-        rights = rights_of(scope.viewer)
-        whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
+    rights = rights_of(scope.viewer)
+    whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not

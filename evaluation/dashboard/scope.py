@@ -26,14 +26,14 @@ DEFAULT_DAYS = 30
 class DashboardScope:
     """A number of days in the site's time zone, up to today: ``since`` is its first moment, ``until`` is now.
 
-    Only what ``viewer`` may read is shown and counted; None: everything.
+    Only what ``viewer`` may read is shown and counted.
     """
 
+    viewer: Any
     days: int
     since: datetime
     until: datetime
     collection: Collection | None = None
-    viewer: Any = None
 
     @property
     def dates(self) -> tuple[date, ...]:
@@ -50,12 +50,11 @@ class DashboardScope:
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)
-        found = found if self.viewer is None else rights.open_to(self.viewer, found)
-        return found.defer("trace", "statements", "history")
+        return rights.open_to(self.viewer, found).defer("trace", "statements", "history")
 
     def open_sql(self) -> str:
         """ "AND" and the SQL condition that the viewer may read ``answer`` now; empty when all answers may be read."""
-        if self.viewer is None or rights.is_closed_to(self.viewer) is None:
+        if rights.is_closed_to(self.viewer) is None:
             return ""
         is_open = rights.open_to(self.viewer, Answer.objects.order_by()).values("pk").query
         sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
@@ -63,8 +62,7 @@ class DashboardScope:
 
     def documents(self) -> QuerySet[Document]:
         """The documents in service that the viewer may read."""
-        readable = Document.objects.all() if self.viewer is None else Document.objects.readable_by(self.viewer)
-        return readable.filter(collection__draft=None)
+        return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
         """The address of the admin's list of these answers, of one day if ``day`` is given."""
@@ -91,14 +89,13 @@ def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
-    return scope(days, readable.filter(slug=slug).first() if slug else None, viewer)
+    return scope(viewer, days, readable.filter(slug=slug).first() if slug else None)
 
 
-def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None, viewer: Any = None) -> DashboardScope:
+def scope(viewer: Any, days: int = DEFAULT_DAYS, collection: Collection | None = None) -> DashboardScope:
     now = timezone.now()
-    return DashboardScope(
-        days, start_of(timezone.localtime(now).date() - timedelta(days=days - 1)), now, collection, viewer
-    )
+    since = start_of(timezone.localtime(now).date() - timedelta(days=days - 1))
+    return DashboardScope(viewer, days, since, now, collection)
 
 
 def start_of(day: date) -> datetime:
@@ -121,7 +118,7 @@ def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
     )
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__collection=scope.collection)
-    if scope.viewer is not None and (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
+    if (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
         scores = scores.exclude(closed)
     return (
         scores.select_related("judgement__answer__feedback")

@@ -47,28 +47,24 @@ if "deepeval" not in sys.modules:
 from deepeval.config.settings import get_settings  # noqa: E402
 from deepeval.metrics import (  # noqa: E402
     AnswerRelevancyMetric,
-    BaseMetric,
     ContextualPrecisionMetric,
     ContextualRecallMetric,
     ContextualRelevancyMetric,
     FaithfulnessMetric,
 )
 from deepeval.models import DeepEvalBaseLLM  # noqa: E402
-from deepeval.test_case import LLMTestCase, SingleTurnParams  # noqa: E402
+from deepeval.test_case import LLMTestCase  # noqa: E402
 
 if not get_settings().DEEPEVAL_TELEMETRY_OPT_OUT:
     raise ImportError("DeepEval was imported before its telemetry was turned off.")
 
 __all__ = [
     "AnswerRelevancyMetric",
-    "BaseMetric",
     "ContextualPrecisionMetric",
     "ContextualRecallMetric",
     "ContextualRelevancyMetric",
     "DeepEvalBaseLLM",
     "FaithfulnessMetric",
-    "LLMTestCase",
-    "SingleTurnParams",
     "deepeval_case",
 ]
 

@@ -1,8 +1,4 @@
-"""The judge of every answer, which needs no model but the embedder: deterministic metrics in DeepEval's form.
-
-The same answer always gets the same score. There is an instance of a metric for each case, because DeepEval's test case
-has the texts but not which sentence cites which passage.
-"""
+"""The judge of every answer, which needs no model but the embedder. The same answer always gets the same score."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from chat.answering.verification import verify
 from chat.answering.words import stems
 from chat.pages.rendering import reason_label
 from chat.types import CheckedStatement, Verified
-from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
@@ -85,38 +80,6 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
-Compute = Callable[[], Measured]
-
-
-class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
-    """A metric in DeepEval's form that this module computes for one case."""
-
-    async_mode = False
-    evaluation_model = None
-    include_reason = True
-    using_native_model = False
-    # DeepEval annotates this as a type.
-    _required_params: Any = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
-
-    def __init__(self, name: str, compute: Compute) -> None:
-        self._name, self._compute = name, compute
-
-    def measure(self, test_case: LLMTestCase, *_args: Any, **_kwargs: Any) -> float:
-        """Raises: JudgeError."""
-        self.measured = self._compute()
-        self.threshold, self.reason = self.measured.threshold, self.measured.reason
-        self.score = self.measured.score
-        self.success = self.is_successful()
-        return self.measured.score
-
-    async def a_measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
-        return self.measure(test_case, *args, **kwargs)
-
-    @property
-    def __name__(self) -> str:
-        return self._name
-
-
 def _measured(verified: Verified) -> Sequence[CheckedStatement]:
     """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
@@ -167,12 +130,10 @@ class OfflineJudge:
             "answer_relevancy": self._answer_relevancy,
             "contextual_relevancy": self._contextual_relevancy,
         }
-        measuring = OfflineMetric(metric, lambda: compute[metric](case))
         try:
-            measuring.measure(deepeval_case(case))
+            return compute[metric](case)
         except RetrievalError as error:
             raise _without_embedder(error) from error
-        return measuring.measured
 
     def _groundedness(self, case: Case) -> Measured:
         """The probability that the passages support every sentence of the answer."""

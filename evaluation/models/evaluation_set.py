@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Answer
 from evaluation.expectations import Expectations
 from retrieval.models import Collection
-from retrieval.models.collection import user_key
 
 
 class RunKind(models.TextChoices):
@@ -32,7 +31,6 @@ class EvaluationSet(models.Model):
         Collection, models.CASCADE, related_name="evaluation_sets", verbose_name=_("collection")
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
-    created_by = user_key(_("made by"), blank=True, editable=False)
 
     class Meta:
         ordering = ["name", "id"]

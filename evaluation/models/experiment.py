@@ -60,7 +60,6 @@ class Experiment(models.Model):
     salt = models.CharField(max_length=32, default=new_salt, editable=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.DRAFT, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = user_key(_("made by"), editable=False)
     started_at = models.DateTimeField(_("started"), null=True, editable=False)
     started_by = user_key(_("started by"), editable=False)
     ended_at = models.DateTimeField(_("ended"), null=True, editable=False)

@@ -159,7 +159,6 @@ def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
     scores = {metric: [one["score"] for one in found if "score" in one] for metric, found in by_metric.items()}
     return {
         "judges": sorted({one.judge for one in results if one.judge}),
-        "broken_off": sum(bool(one.judge_error) for one in results),
         "metrics": {
             metric: {**(_as_json(scores[metric]) if scores[metric] else {}), "errors": len(found) - len(scores[metric])}
             for metric, found in by_metric.items()

@@ -159,7 +159,7 @@ def _waiting(user: Any) -> list[tuple[str, str]]:
     if user.has_perm("chat.view_answer"):
         said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
         address = reverse("admin:evaluation_dashboard_gaps")
-        tasks.append((unanswered(scope(viewer=user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
+        tasks.append((unanswered(scope(user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
     if user.has_perm("chat.view_approvedanswer"):
         approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=curated)
         address = reverse("admin:chat_approvedanswer_changelist")

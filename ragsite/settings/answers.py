@@ -34,7 +34,6 @@ ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
 # Every answer is judged in the background: by rules, which cost nothing, and by a language model if one is named here.
 # It is named on its own, because a model that judges its own answers flatters itself.
-EVALUATE_ANSWERS = True
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")

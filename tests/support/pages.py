@@ -12,6 +12,11 @@ def messages(response: Any) -> list[str]:
     return [str(message) for message in response.context["messages"]]
 
 
+def boss() -> User:
+    """A superuser, who may see everything."""
+    return User.objects.filter(username="boss").first() or User.objects.create_superuser("boss")
+
+
 def staff(*codenames: str) -> User:
     """One of the staff who has these permissions alone."""
     user = User.objects.create_user("eva", is_staff=True)

@@ -86,7 +86,7 @@ def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
         assert EVIL not in page
         assert "&lt;script&gt;alert(1)" in page
     told = {"mean": 0.25, "low": 0.125, "high": 0.5, "questions": 3, "errors": 1}
-    judged = {"judges": ["tiny-judge"], "broken_off": 0, "metrics": {"faithfulness": told}}
+    judged = {"judges": ["tiny-judge"], "metrics": {"faithfulness": told}}
     EvaluationRun.objects.filter(pk=second.pk).update(summary={**second.summary, "judged": judged})
     page = admin.get(f"{RUNS}{second.pk}/change/").content.decode()
     assert "answer relevancy: <strong>error</strong>" in page

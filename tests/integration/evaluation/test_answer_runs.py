@@ -255,7 +255,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     assert "named no claims" in result.judged["faithfulness"]["error"]
     assert any("3450 grams" in json.dumps(request) for request in judge.requests)
     told = run.summary["judged"]
-    assert (told["judges"], told["broken_off"]) == (["tiny-judge"], 0)
+    assert told["judges"] == ["tiny-judge"]
     recall = told["metrics"]["contextual_recall"]
     assert (recall["mean"], recall["questions"], recall["errors"]) == (1, 1, 0)
     assert told["metrics"]["faithfulness"] == {"errors": 1}
@@ -269,7 +269,6 @@ def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, ju
     assert run.is_reliable
     assert all(result.judge_error and not result.judged for result in run.answer_results.all())
     assert len(judge.requests) == measurement.MOST_UNAVAILABLE
-    assert run.summary["judged"]["broken_off"] == 4
     assert run.summary["judged"]["metrics"] == {}
 
 

@@ -19,7 +19,7 @@ from retrieval.models import Collection, Document
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, measured, version_of
 from tests.support.judged_answers import completed_answer
-from tests.support.pages import messages
+from tests.support.pages import boss, messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -184,9 +184,9 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)
     asked(working_copy, "What is new in the draft?", copied)
-    found, number = unanswered(scope())
+    found, number = unanswered(scope(boss()))
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
-    assert find_gaps(scope()).total == 2
-    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope().documents())
+    assert find_gaps(scope(boss())).total == 2
+    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope(boss()).documents())
     assert near == [[in_service], []]

@@ -19,11 +19,6 @@ ADD = "/admin/evaluation/experiment/add/"
 EVIL = "<script>alert(1)</script>"
 
 
-@pytest.fixture(autouse=True)
-def _unjudged(settings):
-    settings.EVALUATE_ANSWERS = False
-
-
 def address(experiment: Experiment, action: str = "change") -> str:
     return reverse(f"admin:evaluation_experiment_{action}", args=[experiment.pk])
 
@@ -46,7 +41,6 @@ def test_an_experiment_is_saved_and_started_and_then_fixed(admin, admin_user):
     response = admin.post(ADD, body(), follow=True)
     experiment = Experiment.objects.get()
     assert response.redirect_chain[-1][0] == address(experiment)
-    assert experiment.created_by == admin_user
     text = page(admin, experiment)
     assert EVIL not in text
     assert "Half of the visitors get the treatment" in text

@@ -22,11 +22,6 @@ from tests.support.experiments import answered, draft, simulate, started, versio
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _unjudged(settings):
-    settings.EVALUATE_ANSWERS = False
-
-
 @pytest.fixture
 def boss() -> User:
     return User.objects.create_superuser("boss")

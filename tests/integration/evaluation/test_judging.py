@@ -64,8 +64,6 @@ def test_which_judges_are_planned(settings):
     first = completed_answer()
     assert judgements.planned_judges(first) == ["offline", "model"]
     assert judgements.planned_judges(completed_answer(repeats=first)) == ["offline"], "it is not paid for again"
-    settings.EVALUATE_ANSWERS = settings.EVALUATE_WITH_MODEL = False
-    assert judgements.planned_judges(completed_answer()) == []
 
 
 def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings):
@@ -247,20 +245,6 @@ def test_an_answer_whose_web_process_died_is_found(judge):
     assert judgements.request_forgotten() == 1
     assert Judgement.objects.filter(answer=forgotten).count() == 2
     assert judgements.request_forgotten() == 0
-
-
-def test_answers_that_no_judge_is_planned_for_keep_no_forgotten_one_waiting(settings, monkeypatch):
-    settings.EVALUATE_ANSWERS = False
-    settings.EVALUATE_WITH_MODEL = True
-    settings.JUDGE_SAMPLE_RATE = 0.3
-    monkeypatch.setattr(judgements, "MOST_AT_ONCE", 3)
-    monkeypatch.setattr(jobs, "send", lambda _task, _pk: None)
-    made = [completed_answer(completed_at=timezone.now() - timedelta(minutes=10)) for _ in range(20)]
-    sampled = {answer.pk for answer in made if conf.is_sampled(answer.pk)}
-    assert 0 < len(sampled) < 20
-    for _time in range(10):
-        assert judgements.request_forgotten() <= 3
-    assert set(Judgement.objects.values_list("answer", flat=True)) == sampled
 
 
 def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_when_it_is_due(settings, monkeypatch):
