@@ -9,6 +9,6 @@ class EvaluationConfig(AppConfig):
     def ready(self) -> None:
         from evaluation import conf, experiments, judgements  # noqa: F401  (they register themselves)
         from evaluation.gates import guards, objections_to
-        from retrieval.gates import Gate, register_gate
+        from retrieval.gates import GATES, Gate
 
-        register_gate(Gate(objections_to, guards))
+        GATES.append(Gate(objections_to, guards))

@@ -47,35 +47,46 @@ class Verdict(models.TextChoices):
     EMPTY = "empty", _("nothing to measure")
 
 
-@dataclass(frozen=True, slots=True)
-class GateSubject:
-    """One side of a comparison: a profile on the documents in service, or on those of a draft."""
+@dataclass(slots=True)
+class GateSide:
+    """One side of a comparison: a profile on the documents in service, or on those of a draft; with the instructions to
+    a model, and the newest run that counts, if there is one.
+    """
 
     name: str
     profile: NamedProfile
+    instructions: CollectionInstructions | None
     draft: Draft | None = None
-    # Instructions for a model; None: those in force.
-    instructions: CollectionInstructions | None = None
+    run: EvaluationRun | None = None
 
-    def __str__(self) -> str:
-        return self.name
+    def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
+        """The runs of the gate's kind on the side's documents with its settings, newest first."""
+        return EvaluationRun.objects.filter(
+            evaluation_set=policy.evaluation_set_id,
+            draft=self.draft,
+            kind=kind_of(policy),
+            instructions=self.instructions,
+            settings=to_json(self.profile.settings),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """A gate's verdict on ``candidate`` compared with what is ``in_force``, with the runs of both, if there are any.
+    """A gate's verdict on ``candidate`` compared with what is ``in_force``.
 
     ``failure`` has the errors of the last runs, if they failed.
     """
 
     policy: GatePolicy
-    candidate: GateSubject
-    in_force: GateSubject
+    candidate: GateSide
+    in_force: GateSide
     verdict: Verdict
-    run: EvaluationRun | None = None
-    baseline: EvaluationRun | None = None
     comparison: RunComparison | None = None
     failure: str = ""
+
+    @property
+    def sides(self) -> tuple[GateSide, GateSide]:
+        return self.candidate, self.in_force
 
     @property
     def objects(self) -> bool:
@@ -92,49 +103,46 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     compared with those in service, with the profile in force. Only runs on the current documents and questions count.
     Raises: ImproperProfile when the version cannot be read.
     """
-    now = active_profile()
+    now, told = active_profile(), instructions_in_force(policy.evaluation_set, kind_of(policy))
     if isinstance(subject, Draft):
-        candidate = GateSubject(str(subject.working_copy or subject), now, subject)
-        in_force = GateSubject(str(subject.collection), now)
-        if documents_being_read(subject.working_copy_id):
+        candidate = GateSide(str(subject.working_copy or subject), now, told, subject)
+        in_force = GateSide(str(subject.collection), now, told)
+        unread = (Document.Status.PENDING, Document.Status.PROCESSING)
+        if Document.objects.filter(collection=subject.working_copy_id, status__in=unread).exists():
             return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
     elif isinstance(subject, CollectionInstructions):
-        told = instructions_in_force(policy.evaluation_set, kind_of(policy))
-        candidate = GateSubject(str(subject), now, instructions=subject)
-        in_force = GateSubject(str(told or _t("no instructions")), now)
+        candidate = GateSide(str(subject), now, subject)
+        in_force = GateSide(str(told or _t("no instructions")), now, told)
     else:
-        candidate, in_force = GateSubject(str(subject), named(subject)), GateSubject(str(now), now)
+        candidate, in_force = GateSide(str(subject), named(subject), told), GateSide(str(now), now, told)
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
     return _compare(policy, candidate, in_force)
 
 
-def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) -> GateCheck:
+def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> GateCheck:
     kind = kind_of(policy)
     questions = measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
     asked = fingerprint(questions, kind)
-    run, baseline = (current_run(policy, side, asked) for side in (candidate, in_force))
-    if run is not None and baseline is not None:
-        comparison = compare(run, baseline, policy.metric)
+    for side in (candidate, in_force):
+        side.run = _current_run(policy, side, asked)
+    if candidate.run is not None and in_force.run is not None:
+        comparison = compare(candidate.run, in_force.run, policy.metric)
+        changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
-            # No question expects what the metric measures.
-            return GateCheck(policy, candidate, in_force, Verdict.EMPTY, run, baseline, comparison)
-        verdict = Verdict.WORSE if is_worse(policy, comparison) else Verdict.PASSED
-        return GateCheck(policy, candidate, in_force, verdict, run, baseline, comparison)
-    missing = [side for side, found in ((candidate, run), (in_force, baseline)) if found is None]
-    waiting = [runs_of(policy, side).filter(status__in=UNFINISHED).exists() for side in missing]
-    last = [runs_of(policy, side).first() for side in missing]
-    return GateCheck(
-        policy,
-        candidate,
-        in_force,
-        Verdict.RUNNING if all(waiting) else Verdict.NOT_MEASURED,
-        run,
-        baseline,
-        failure=" ".join(one.error or one.unreliable_reason for one in last if one is not None).strip(),
-    )
+            verdict = Verdict.EMPTY  # no question expects what the metric measures
+        else:
+            is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
+            verdict = Verdict.WORSE if is_worse else Verdict.PASSED
+        return GateCheck(policy, candidate, in_force, verdict, comparison)
+    missing = [side.runs(policy) for side in (candidate, in_force) if side.run is None]
+    are_waiting = all(runs.filter(status__in=UNFINISHED).exists() for runs in missing)
+    last = [run for runs in missing if (run := runs.first()) is not None]
+    failure = " ".join(run.error or run.unreliable_reason for run in last).strip()
+    verdict = Verdict.RUNNING if are_waiting else Verdict.NOT_MEASURED
+    return GateCheck(policy, candidate, in_force, verdict, failure=failure)
 
 
 def request_runs(
@@ -150,8 +158,8 @@ def request_runs(
     how: dict[str, Any] = {"kind": kind_of(policy), "by": by}
     return [
         request_run(policy.evaluation_set, side.profile, draft=side.draft, instructions=side.instructions, **how)
-        for side, run in ((checked.candidate, checked.run), (checked.in_force, checked.baseline))
-        if run is None
+        for side in checked.sides
+        if side.run is None
     ]
 
 
@@ -160,48 +168,13 @@ def kind_of(policy: GatePolicy) -> RunKind:
     return KIND_OF_MEASURE[policy.metric]
 
 
-def is_worse(policy: GatePolicy, comparison: RunComparison) -> bool:
-    """Whether the loss is larger than allowed, beyond chance."""
-    changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
-    return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
-
-
-def documents_being_read(collection_id: int | None) -> bool:
-    """Whether documents of the collection are waiting to be read, or being read."""
-    unread = (Document.Status.PENDING, Document.Status.PROCESSING)
-    return Document.objects.filter(collection=collection_id, status__in=unread).exists()
-
-
-def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
-    """Runs of the gate's kind on the side's documents with its settings, newest first."""
-    return EvaluationRun.objects.filter(
-        evaluation_set=policy.evaluation_set_id,
-        draft=side.draft,
-        kind=kind_of(policy),
-        instructions=side.instructions or instructions_in_force(policy.evaluation_set, kind_of(policy)),
-        settings=to_json(side.profile.settings),
-    )
-
-
-def current_run(policy: GatePolicy, side: GateSubject, asked: str) -> EvaluationRun | None:
+def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
     """The newest reliable run of these questions on the side's current documents."""
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
-    return (
-        runs_of(policy, side)
-        .filter(
-            status=EvaluationRun.Status.DONE,
-            unreliable_reason="",
-            fingerprint=asked,
-            corpus_version=corpus_version(collection),
-            conditions=conditions(kind_of(policy)),
-        )
-        .first()
-    )
-
-
-_POLICIES = GatePolicy.objects.select_related("evaluation_set__collection")
+    done = side.runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
+    return done.filter(corpus_version=corpus_version(collection), conditions=conditions(kind_of(policy))).first()
 
 
 def guards(collection: Collection) -> bool:
@@ -211,54 +184,51 @@ def guards(collection: Collection) -> bool:
 
 def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
     """The objections of the gates that are required for a version, or that guard the draft's collection."""
+    policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
-        page = "admin:evaluation_gatepolicy_check_draft"
-        policies = _POLICIES.filter(required_for_documents=True, evaluation_set__collection=subject.collection_id)
+        kind = "drafts"
+        policies = policies.filter(required_for_documents=True, evaluation_set__collection=subject.collection_id)
     else:
-        page, policies = "admin:evaluation_gatepolicy_check", _POLICIES.filter(required_for_publishing=True)
+        kind, policies = "versions", policies.filter(required_for_publishing=True)
     for policy in policies:
         checked = check(policy, subject)
         if checked.objects:
-            yield Objection(reason_of(checked), reverse(page, args=[policy.pk, subject.pk]))
+            address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
+            yield Objection(reason_of(checked), address)
+
+
+_REASONS = {
+    Verdict.IN_FORCE: _("%(set)s: %(candidate)s has the settings that are in force."),
+    Verdict.PASSED: _(
+        "%(set)s: %(candidate)s is not significantly worse than %(in_force)s: %(metric)s %(difference)s "
+        "(%(interval)s), allowed is a loss of %(allowed)s."
+    ),
+    Verdict.WORSE: _(
+        "%(set)s: %(candidate)s is significantly worse than %(in_force)s: %(metric)s %(difference)s "
+        "(%(interval)s), allowed is a loss of %(allowed)s."
+    ),
+    Verdict.RUNNING: _("%(set)s: %(candidate)s is being measured."),
+    Verdict.BEING_READ: _("%(set)s: documents of %(candidate)s are still being read."),
+    Verdict.NOT_MEASURED: _(
+        "%(set)s: %(candidate)s and %(in_force)s have not both been measured on the current documents."
+    ),
+    Verdict.EMPTY: _("%(set)s: no question has what “%(metric)s” needs, so nothing can be measured."),
+}
 
 
 def reason_of(checked: GateCheck) -> str:
     """The verdict in a sentence."""
-    names = {
+    facts = {
         "set": checked.policy.evaluation_set,
-        "candidate": checked.candidate,
-        "in_force": checked.in_force,
+        "candidate": checked.candidate.name,
+        "in_force": checked.in_force.name,
         "metric": checked.policy.get_metric_display(),
+        "allowed": fixed(checked.policy.largest_loss, 3),
     }
     if checked.comparison is not None and (difference := checked.comparison.difference) is not None:
-        numbers = {
-            "difference": fixed(difference.mean, 3, signed=True),
-            "interval": f"{fixed(difference.low, 3, signed=True)} … {fixed(difference.high, 3, signed=True)}",
-            "allowed": fixed(checked.policy.largest_loss, 3),
-        }
-        told = (
-            _t(
-                "%(set)s: %(candidate)s is significantly worse than %(in_force)s: %(metric)s %(difference)s "
-                "(%(interval)s), allowed is a loss of %(allowed)s."
-            )
-            if checked.verdict is Verdict.WORSE
-            else _t(
-                "%(set)s: %(candidate)s is not significantly worse than %(in_force)s: %(metric)s %(difference)s "
-                "(%(interval)s), allowed is a loss of %(allowed)s."
-            )
-        )
-        return told % (names | numbers)
-    return {
-        Verdict.IN_FORCE: _t("%(set)s: %(candidate)s has the settings that are in force."),
-        Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured.")
-        if kind_of(checked.policy) == RunKind.SEARCH
-        else _t("%(set)s: no question has what “%(metric)s” needs, so nothing can be measured."),
-        Verdict.RUNNING: _t("%(set)s: %(candidate)s is being measured."),
-        Verdict.BEING_READ: _t("%(set)s: documents of %(candidate)s are still being read."),
-    }.get(
-        checked.verdict,
-        _t("%(set)s: %(candidate)s and %(in_force)s have not both been measured on the current documents."),
-    ) % names
+        low, high = fixed(difference.low, 3, signed=True), fixed(difference.high, 3, signed=True)
+        facts |= {"difference": fixed(difference.mean, 3, signed=True), "interval": f"{low} … {high}"}
+    return str(_REASONS[checked.verdict]) % facts
 
 
 # Instructions to a language model are put in force if the answers are not worse.
@@ -315,8 +285,8 @@ def _settle(version: CollectionInstructions) -> None:
     ended = [
         run
         for checked in counted
-        for side in (checked.candidate, checked.in_force)
-        for run in runs_of(checked.policy, side).filter(created_at__gte=version.requested_at)
+        for side in checked.sides
+        for run in side.runs(checked.policy).filter(created_at__gte=version.requested_at)
         if run.status not in UNFINISHED and not run.is_reliable
     ]
     if ended or any(checked.verdict is Verdict.WORSE for checked in counted):

@@ -1,11 +1,5 @@
-"""Who may object to the publication of a search profile, or of a draft of documents. Retrieval knows no gate: others
-register theirs.
-
-An app registers a gate when it is ready::
-
-    class EvaluationConfig(AppConfig):
-        def ready(self) -> None:
-            register_gate(Gate(objections_to, guards))
+"""Who may object to the publication of a search profile, or of a draft of documents. Retrieval knows no gate: an app
+adds its own to GATES when it is ready.
 """
 
 from __future__ import annotations
@@ -31,9 +25,6 @@ class Objection:
     reason: str
     address: str = ""
 
-    def __str__(self) -> str:
-        return self.reason
-
 
 class PublicationRefused(RetrievalError):
     """A gate objects, and no reason to publish anyway was given. For the admin who publishes."""
@@ -53,27 +44,21 @@ class Gate:
     guards: Callable[[Collection], bool]
 
 
-_gates: list[Gate] = []
-
-
-def register_gate(gate: Gate) -> None:
-    """Have ``gate`` checked before each publication; registering it again changes nothing."""
-    if gate not in _gates:
-        _gates.append(gate)
+GATES: list[Gate] = []
 
 
 def documents_are_guarded(collection: Collection) -> bool:
     """Whether a gate requires that the collection's documents are changed only in drafts."""
-    return any(gate.guards(collection) for gate in _gates)
+    return any(gate.guards(collection) for gate in GATES)
 
 
 def objections_to(subject: Publishable) -> tuple[Objection, ...]:
-    """The gates' objections to publishing it, in the order of their registration; empty without gates.
+    """The gates' objections to publishing it, in the order of GATES; empty without gates.
 
     A gate that fails counts as an objection.
     """
     objections: list[Objection] = []
-    for gate in _gates:
+    for gate in GATES:
         try:
             # A query that fails must not take the publication's transaction with it.
             with transaction.atomic():

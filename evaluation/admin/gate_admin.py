@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
@@ -46,43 +46,50 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             self.message_user(request, message, messages.WARNING)
 
     def get_urls(self) -> list[URLPattern]:
-        guard, name = self.admin_site.admin_view, "evaluation_gatepolicy_check"
-        return [
-            path("<int:policy_id>/versions/<int:version_id>/", guard(self.check_view), name=name),
-            path("<int:policy_id>/drafts/<int:draft_id>/", guard(self.check_draft_view), name=f"{name}_draft"),
-            *super().get_urls(),
-        ]
+        check = self.admin_site.admin_view(self.check_view)
+        route = "<int:policy_id>/<str:kind>/<int:pk>/"
+        return [path(route, check, name="evaluation_gatepolicy_check"), *super().get_urls()]
 
-    def check_view(self, request: HttpRequest, policy_id: int, version_id: int) -> HttpResponse:
-        """The gate's verdict on a version; a POST requests the missing runs."""
-        policy = self._policy(request, policy_id)
-        version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
-        may_publish = request.user.has_perm("retrieval.change_searchprofile") and not version.is_published
-        context = {"version": version, "may_publish": may_publish}
-        try:
-            return self._check_page(request, policy, version, version.profile, context)
-        except ImproperProfile as error:
-            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
-            self.message_user(request, message, messages.ERROR)
-            return redirect("admin:retrieval_searchprofile_change", version.profile_id)
-
-    def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
-        """The gate's verdict on a draft; a POST requests the missing runs."""
-        policy = self._policy(request, policy_id)
-        drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
-        draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
-        if draft.is_open:
-            return self._check_page(request, policy, draft, draft, {})
-        message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
-        self.message_user(request, message, messages.ERROR)
-        return redirect("admin:retrieval_draft_change", draft.pk)
-
-    def _policy(self, request: HttpRequest, policy_id: int) -> GatePolicy:
-        """Raises: PermissionDenied, Http404."""
+    def check_view(self, request: HttpRequest, policy_id: int, kind: str, pk: int) -> HttpResponse:
+        """The gate's verdict on one of the ``versions`` or ``drafts``; a POST requests the missing runs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
-        return get_object_or_404(policies, pk=policy_id)
+        policy = get_object_or_404(policies, pk=policy_id)
+        subject: SearchProfileVersion | Draft
+        back: SearchProfile | Draft
+        if kind == "versions":
+            subject = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=pk)
+            back = subject.profile
+        elif kind == "drafts":
+            drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
+            back = subject = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=pk)
+        else:
+            raise Http404
+        try:
+            if isinstance(subject, Draft) and not subject.is_open:
+                names = {"draft": subject, "status": subject.get_status_display()}
+                raise EvaluationError(_t("%(draft)s is %(status)s.") % names)
+            if request.method == "POST":
+                return self._request_runs(request, policy, subject)
+            return self._check_page(request, policy, subject, back)
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        except ImproperProfile as error:
+            message = _t("%(version)s cannot be read: %(error)s") % {"version": subject, "error": error}
+            self.message_user(request, message, messages.ERROR)
+        return redirect(f"admin:retrieval_{back._meta.model_name}_change", back.pk)
+
+    def _request_runs(
+        self, request: HttpRequest, policy: GatePolicy, subject: SearchProfileVersion | Draft
+    ) -> HttpResponse:
+        """Raises: PermissionDenied, ImproperProfile, EvaluationError."""
+        if not request.user.has_perm("evaluation.add_evaluationrun"):
+            raise PermissionDenied
+        number = len(gates.request_runs(policy, subject, request.user))
+        message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+        return redirect(request.path)
 
     def _check_page(
         self,
@@ -90,36 +97,24 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         policy: GatePolicy,
         subject: SearchProfileVersion | Draft,
         back: SearchProfile | Draft,
-        context: dict[str, Any],
     ) -> HttpResponse:
-        """Raises: PermissionDenied, ImproperProfile."""
-        may_run = request.user.has_perm("evaluation.add_evaluationrun")
-        if request.method == "POST":
-            if not may_run:
-                raise PermissionDenied
-            try:
-                number = len(gates.request_runs(policy, subject, request.user))
-            except EvaluationError as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
-                self.message_user(request, message % number, messages.SUCCESS)
-            return HttpResponseRedirect(request.path)
+        """Raises: ImproperProfile."""
         checked = gates.check(policy, subject)
-        comparison = checked.comparison
+        comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
             # Only the documents differ, and that is the purpose.
             comparison = replace(comparison, caveats=())
+        may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
             "state": badge(checked.verdict, checked.verdict.label),
             "reason": gates.reason_of(checked),
-            "runs": [(checked.candidate, checked.run), (checked.in_force, checked.baseline)],
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
             "back": admin_link(back),
-            **context,
+            "version": subject,
+            "may_publish": may_publish and request.user.has_perm("retrieval.change_searchprofile"),
         }
-        title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate}
+        title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate.name}
         return self.render_page(request, "gatepolicy/check", title, context)

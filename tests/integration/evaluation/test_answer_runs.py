@@ -211,7 +211,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
     checked = gates.check(policy, version)
     assert checked.verdict is Verdict.WORSE, "it answers nothing"
     assert "agreement of the answers -0" in gates.reason_of(checked)
-    AnswerResult.objects.filter(run=checked.baseline).exclude(text=PUMP).update(agreement=0)
+    AnswerResult.objects.filter(run=checked.in_force.run).exclude(text=PUMP).update(agreement=0)
     assert gates.check(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
     EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
     assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED

@@ -53,7 +53,7 @@ def html(response) -> str:
 
 
 def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, draft, working_copy) -> None:
-    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
+    address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", draft.pk])
     page = admin.get(address)
     back = reverse("admin:retrieval_draft_change", args=[draft.pk])
     assert page.context["title"] == "Gate Library: Library (draft)"
@@ -82,7 +82,7 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
 
 def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library) -> None:
     copying = lifecycle.begin(library)
-    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, copying.pk])
+    address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", copying.pk])
     assert admin.get(address).status_code == 200
     told = messages(admin.post(address, follow=True))
     assert told == [f"The documents of {copying} cannot be asked: it is being copied."]
@@ -93,7 +93,8 @@ def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, libr
     other = Collection.objects.create(slug="other", name="Other")
     foreign = lifecycle.begin(other)
     assert (
-        admin.get(reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, foreign.pk])).status_code == 404
+        admin.get(reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", foreign.pk])).status_code
+        == 404
     )
 
 

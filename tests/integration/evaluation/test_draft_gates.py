@@ -77,7 +77,7 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     measure_all()
     checked = gates.check(policy, draft)
     assert checked.verdict is Verdict.PASSED
-    assert (checked.run, checked.baseline) == tuple(requested)
+    assert (checked.candidate.run, checked.in_force.run) == tuple(requested)
     assert checked.comparison is not None
     assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
     assert gates.request_runs(policy, draft) == []

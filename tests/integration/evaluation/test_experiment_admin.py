@@ -98,11 +98,11 @@ def test_a_control_that_wins_is_put_back(admin, admin_user):
 
 def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch):
     objections = [Objection(f"Not measured {EVIL}", "/admin/")]
-    monkeypatch.setattr("retrieval.gates._gates", [Gate(lambda _: objections, guards=lambda _: False)])
+    monkeypatch.setattr("retrieval.gates.GATES", [Gate(lambda _: objections, guards=lambda _: False)])
     text = page(admin, draft())
     assert "A gate objects to publishing the treatment." in text
     assert "Not measured &lt;script&gt;" in text
-    monkeypatch.setattr("retrieval.gates._gates", [])
+    monkeypatch.setattr("retrieval.gates.GATES", [])
     assert "A gate objects" not in page(admin, draft(name="Another"))
 
 

@@ -58,7 +58,7 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
         profiles.publish(words)
     measure_all()
     checked = gates.check(policy, words)
-    run, baseline = checked.run, checked.baseline
+    run, baseline = checked.candidate.run, checked.in_force.run
     assert run is not None
     assert baseline is not None
     assert gates.request_runs(policy, words) == []
@@ -79,17 +79,17 @@ def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, w
     gates.request_runs(policy, words)
     measure_all()
     checked = gates.check(policy, words)
-    assert checked.run is not None
-    assert checked.baseline is not None
-    pretend_many(checked.baseline, [1] * 6)
+    assert checked.candidate.run is not None
+    assert checked.in_force.run is not None
+    pretend_many(checked.in_force.run, [1] * 6)
     # Lost on all of the four questions that differ: by chance once in 16 times.
-    pretend_many(checked.run, [0, 0, 0, 0, 1, 1])
+    pretend_many(checked.candidate.run, [0, 0, 0, 0, 1, 1])
     few = gates.check(policy, words)
     assert few.comparison is not None
     assert few.comparison.difference is not None
     assert few.comparison.difference.high < 0
     assert few.verdict is Verdict.PASSED
-    pretend_many(checked.run, [0.7] * 6)
+    pretend_many(checked.candidate.run, [0.7] * 6)
     for allowed, verdict in ((0.0, Verdict.WORSE), (0.29, Verdict.WORSE), (0.31, Verdict.PASSED)):
         policy.largest_loss = allowed
         assert gates.check(policy, words).verdict is verdict
@@ -157,7 +157,7 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
         list(Document.objects.raw("SELECT 1/0 AS id"))
         return []
 
-    monkeypatch.setattr(publication_gates, "_gates", [Gate(broken, guards=lambda _: False)])
+    monkeypatch.setattr(publication_gates, "GATES", [Gate(broken, guards=lambda _: False)])
     with pytest.raises(PublicationRefused, match="A gate could not be checked: DataError"):
         profiles.publish(words)
     assert "could not be asked about default v2" in caplog.text

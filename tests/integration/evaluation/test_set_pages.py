@@ -206,7 +206,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     publish = reverse("admin:retrieval_searchprofile_publish", args=[second.pk])
     refused = admin.post(publish)
     assert refused.status_code == 409
-    address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, second.pk])
+    address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "versions", second.pk])
     assert f'href="{address}"' in refused.content.decode()
     assert profiles.published_version() == first
     page = admin.get(address)
@@ -236,7 +236,7 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set)
     version = version_of(BY_WORDS)
     question = evaluation_set.questions.first()
-    check = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, version.pk])
+    check = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "versions", version.pk])
     looks = ("evaluationset", "evaluationrun", "evaluationquestion", "gatepolicy", "searchprofile")
     client.force_login(staff("change_searchprofile", *(f"view_{model}" for model in looks)))
     for address in (SETS, f"{SETS}{evaluation_set.pk}/change/", RUNS, f"{RUNS}{run.pk}/change/", check):

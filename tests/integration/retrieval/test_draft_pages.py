@@ -60,7 +60,7 @@ def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Obj
     """What a gate that guards the library has against its drafts."""
     found: list[Objection] = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
-    monkeypatch.setattr(gates, "_gates", [gate])
+    monkeypatch.setattr(gates, "GATES", [gate])
     return found
 
 
@@ -479,6 +479,6 @@ def test_changing_several_collections_asks_each(library: Collection, monkeypatch
         pass
     for guarded in (library, later):
         gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
-        monkeypatch.setattr(gates, "_gates", [gate])
+        monkeypatch.setattr(gates, "GATES", [gate])
         with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), changing(later.pk, library.pk):
             pytest.fail("it was let in")

@@ -63,7 +63,7 @@ def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Object
     """The library has a gate, with these objections."""
     objections: list[Objection] = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
-    monkeypatch.setattr(gates, "_gates", [gate])
+    monkeypatch.setattr(gates, "GATES", [gate])
     return objections
 
 
