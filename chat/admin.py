@@ -50,9 +50,6 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
     """Read-only, but what visitors wrote can be removed."""
 
-    class Media:
-        css = {"all": ["retrieval/admin.css"]}
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 

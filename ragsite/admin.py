@@ -141,9 +141,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ]
     actions = ["revoke"]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css"]}
-
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("ragsite.change_apikey")
 

@@ -193,9 +193,6 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         ),
     ]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "chat/curation.css"]}
-
     @admin.display(description=_("status"), ordering="flag")
     def standing(self, approved: ApprovedAnswer) -> SafeString | str:
         if approved._state.adding:

@@ -38,9 +38,6 @@ SHOWN = 5
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
     """Pages of figures, for users who may view answers."""
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/dashboard.css"]}
-
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 

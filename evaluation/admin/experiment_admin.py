@@ -46,9 +46,6 @@ class ExperimentAdmin(PageAdmin):
     search_fields = ["name", "hypothesis"]
     fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "evaluation/experiments.css"]}
-
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
         """Only a draft can be changed or deleted."""
         return _is_draft(obj) and super().has_change_permission(request, obj)

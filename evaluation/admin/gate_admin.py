@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from evaluation import gates
-from evaluation.admin.run_admin import STYLES, comparison_context
+from evaluation.admin.run_admin import comparison_context
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import GatePolicy
@@ -32,10 +32,6 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
     list_select_related = ["evaluation_set"]
     autocomplete_fields = ["evaluation_set"]
     fields = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "required_for_documents"]
-
-    class Media:
-        css = {"all": STYLES}
-        js = ["retrieval/live.js"]
 
     def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -58,10 +58,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     list_select_related = ["collection", "created_by"]
     fields = ["collection", "text"]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/drafts.css"]}
-        js = ["retrieval/live.js"]
-
     @admin.display(description=_("status"))
     def state(self, version: CollectionInstructions) -> SafeString | str:
         if version.is_active:

@@ -137,9 +137,6 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         ),
     ]  # fmt: skip
 
-    class Media:
-        css = {"all": ["retrieval/admin.css"]}
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
         judgements: QuerySet[Judgement] = super().get_queryset(request)
         if (closed := rights.is_closed_to(request.user, "answer__")) is not None:

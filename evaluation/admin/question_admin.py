@@ -119,9 +119,6 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     readonly_fields = ["origin_shown"]
     inlines = [ExpectedPassageInline]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/sets.css"]}
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationQuestion]:
         questions: QuerySet[EvaluationQuestion] = super().get_queryset(request)
         return questions.annotate(

@@ -41,13 +41,6 @@ from evaluation.statistics import Interval
 from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
 from retrieval.search.profiles import BUILT_IN
 
-STYLES = [
-    "retrieval/admin.css",
-    "retrieval/profiles.css",
-    "evaluation/charts.css",
-    "evaluation/sets.css",
-    "evaluation/answer_runs.css",
-]
 # The newest runs that the chart over time shows, and the profiles that get a line.
 MOST_RUNS = 40
 MOST_LINES = 6
@@ -226,10 +219,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
     actions = ["cancel_runs"]
-
-    class Media:
-        css = {"all": STYLES}
-        js = ["retrieval/live.js"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
-from evaluation.admin.run_admin import STYLES, trend_chart
+from evaluation.admin.run_admin import trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
@@ -107,10 +107,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm
     fields = ["name", "slug", "collection", "description"]
-
-    class Media:
-        css = {"all": STYLES}
-        js = ["retrieval/live.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
         sets: QuerySet[EvaluationSet] = super().get_queryset(request)

@@ -151,7 +151,6 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
             **self.admin_site.each_context(request),
             "title": title,
             "opts": self.opts,
-            "media": self.media,
             "has_view_permission": self.has_view_permission(request),
         }
         page = f"admin/{self.opts.app_label}/{template}.html"

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 
 from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, count_deletion, may_manage
 from retrieval.admin.document_admin import requeue_all
-from retrieval.admin.document_forms import UPLOADING_SCRIPT, upload_context
+from retrieval.admin.document_forms import upload_context
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
@@ -53,17 +53,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     fields = ("name", "slug", "description", "text_search_configuration", "visibility")
     readonly_fields = ("documents", "passages", "created_at")
     inlines = [GrantInline]
-
-    class Media:
-        css = {
-            "all": [
-                "retrieval/admin.css",
-                "retrieval/profiles.css",
-                "retrieval/drafts.css",
-                "retrieval/uploading.css",
-            ]
-        }
-        js = ["retrieval/admin_status.js", UPLOADING_SCRIPT]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")

@@ -39,7 +39,7 @@ from retrieval.admin.base import (
     admin_link,
     badge,
 )
-from retrieval.admin.document_forms import UPLOADING_SCRIPT, DocumentForm, UploadForm
+from retrieval.admin.document_forms import DocumentForm, UploadForm
 from retrieval.documents import submission
 from retrieval.documents.drafts.editing import changing, draft_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE
@@ -299,10 +299,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         (_("The file"), {"fields": tuple(file_fields)}),
     ]
     readonly_fields = [*progress_fields, *file_fields]
-
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/uploading.css"]}
-        js = ["retrieval/admin_status.js", UPLOADING_SCRIPT]
 
     # The list -------------------------------------------------------------------------------------------------------
 

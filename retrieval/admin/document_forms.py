@@ -18,8 +18,6 @@ from retrieval.search.metadata_filters import validated_metadata
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
 
-# The admin puts scripts above what they work on.
-UPLOADING_SCRIPT = forms.Script("retrieval/uploading.js", defer=True)
 validate_language = RegexValidator(
     r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$", _("This must be a language code, such as en or pt-BR.")
 )

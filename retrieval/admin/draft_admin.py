@@ -66,10 +66,6 @@ class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
     list_per_page = 50
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
-        js = ["retrieval/live.js"]
-
     @admin.display(description=_("draft"), ordering="pk")
     def name(self, draft: Draft) -> str:
         return f"#{draft.pk}"

@@ -79,9 +79,6 @@ class ChunkAdmin(GuardedAdmin):
     record_fields = ["questions_edited", "start", "end", "content_hash"]
     readonly_fields = [*made_fields, "questions", *record_fields]
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
-
     def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[Any]:
         questions_field = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
         return [*self.made_fields, questions_field, *self.record_fields]

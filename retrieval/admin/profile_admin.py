@@ -118,9 +118,6 @@ class SearchProfileAdmin(PageAdmin):
     # The deletion of several at once does not check whether one of them is published.
     actions = None
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
-
     def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
         may_edit = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]

@@ -123,10 +123,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     search_fields = ["name"]
     actions = None
 
-    class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
-        js = ["retrieval/live.js"]
-
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return source_collections(request.user)
 
