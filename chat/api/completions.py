@@ -24,7 +24,7 @@ from rest_framework.response import Response
 
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
-from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer, with_answer
+from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
 from chat.pages.cards import passage_url, whole_text
@@ -235,7 +235,7 @@ class ChatCompletion:
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol."""
-        known = {name: value for name, value in with_answer(answer).items() if name not in ("usage", "choices")}
+        known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
@@ -371,7 +371,7 @@ class CompletionsView(OpenAIView):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
             return sse.respond(chunks(answer.pk, request.user, completion, include_usage=include_usage))
         answer = finish_answer(answer, request.user)
-        return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
+        return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
 
 
 def _continued_conversation(user: Any, history: Sequence[Turn], collection: str) -> uuid.UUID | None:

@@ -27,9 +27,7 @@ from chat.api.serializers import (
     ConversationWithAnswersSerializer,
     FeedbackSerializer,
     SavedAnswerSerializer,
-    answer_as_json,
     saved_answers_as_json,
-    with_answer,
 )
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
@@ -44,7 +42,7 @@ from chat.conversations.reach import (
 from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.models.conversation import ConversationQuerySet
-from chat.streaming import asking, readers, saving, sse, streams
+from chat.streaming import asking, payloads, readers, saving, sse, streams
 from chat.streaming.streams import EVENT_ID
 from retrieval.api.callers import caller_of
 from retrieval.api.pagination import Pagination
@@ -147,8 +145,7 @@ async def give_back_connection() -> None:
 def encode(event: StreamedEvent) -> bytes:
     if event.name == "ping":
         return sse.comment("ping")
-    payload = with_answer(event.payload) if event.name == "completed" else event.payload
-    return sse.encode(json.dumps(payload), event=event.name, event_id=event.event_id)
+    return sse.encode(json.dumps(event.payload), event=event.name, event_id=event.event_id)
 
 
 # Questions and answers ------------------------------------------------------------------------------------------------
@@ -182,7 +179,8 @@ class AskView(AskersView):
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
         if asked["stream"]:
             return event_stream(answer, request)
-        return Response(answer_as_json(finish_answer(answer, request.user)))
+        answer = finish_answer(answer, request.user)
+        return Response(payloads.completed(answer, answer.citations.all()))
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:

@@ -29,8 +29,8 @@ from rest_framework.request import Request
 
 from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
 from chat.api.openai import BROKEN
-from chat.api.serializers import answer_as_json
 from chat.pages.cards import passage_url
+from chat.streaming import payloads
 from retrieval.api.endpoints import search_as_asked
 from retrieval.api.permissions import check_scopes
 from retrieval.key_limits import Scope
@@ -228,7 +228,8 @@ def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     _asked, answer = begin_as_asked(request, arguments)
-    told = answer_as_json(finish_answer(answer, request.user))
+    answer = finish_answer(answer, request.user)
+    told = payloads.completed(answer, answer.citations.all())
     for place in (*told["citations"], *told["near"]):
         document = place["document"]
         place["url"] = _passage_address(request, document["id"], place["start"], place["end"])

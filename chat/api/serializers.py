@@ -1,8 +1,8 @@
-"""Request and response fields of the API: answers as chat.streaming.payloads builds them, with the text as `answer`."""
+"""Request and response fields of the API: answers as chat.streaming.payloads builds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -200,10 +200,6 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 # Answers as JSON ------------------------------------------------------------------------------------------------------
 
 
-def answer_as_json(answer: Answer) -> dict[str, Any]:
-    return with_answer(payloads.completed(answer, list(answer.citations.all())))
-
-
 def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str, Any]]:
     """The answers with their question, their state, and their asker's feedback. If ``user`` may no longer read an
     answer, only its question and state.
@@ -219,7 +215,7 @@ def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
         shell.notice = rights.withheld_message()
     feedback = getattr(answer, "feedback", None)
     return {
-        **(with_answer(payloads.completed(shell, [])) if is_withheld else answer_as_json(answer)),
+        **(payloads.completed(shell, []) if is_withheld else payloads.completed(answer, answer.citations.all())),
         "question": answer.question,
         "status": answer.status,
         "error": answer.error,
@@ -227,11 +223,3 @@ def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
         "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
         "withheld": is_withheld,
     }
-
-
-def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of chat.streaming.payloads.completed as the API promises it. The text is called `answer`. A repeated
-    answer is marked without the id of the original, which would let the caller read what a stranger asked.
-    """
-    rest = {name: value for name, value in completed.items() if name != "text"}
-    return {"answer": completed["text"], **rest, "repeats": completed["repeats"] is not None}

@@ -254,7 +254,7 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
     It begins with the answer's own text, so that the offsets of its markers stay valid.
     """
-    parts = [answer["text"]]
+    parts = [answer["answer"]]
     for near in near_cards(answer["near"]):
         quote = "\n".join(f"> {line}".rstrip() for line in near.quote.splitlines())
         parts.append(f"{' · '.join(filter(None, [near.title, near.where]))}\n\n{quote}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of
@@ -162,13 +162,15 @@ def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
-    """A finished answer, whole."""
+def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
+    """A finished answer, whole, as the API returns it. A repeated one is marked without the id of the original, which
+    would let the caller read what a stranger asked.
+    """
     approval = approval_of(answer.approved)
     return {
+        "answer": answer.text,
         "answer_id": str(answer.pk),
         "conversation": str(answer.conversation_id),
-        "text": answer.text,
         "refused": answer.refused,
         "near": answer.near,
         "choices": answer.choices,
@@ -184,7 +186,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "usage": answer.usage,
         **({"computed": answer.computed} if answer.computed else {}),
         "approved": None if approval is None else {"by": approval.by, "on": approval.on.isoformat()},
-        "repeats": str(answer.repeats_id) if answer.repeats_id else None,
+        "repeats": answer.repeats_id is not None,
         "repeated_from": answer.repeats.completed_at.isoformat()
         if answer.repeats and answer.repeats.completed_at
         else None,

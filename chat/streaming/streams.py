@@ -203,7 +203,7 @@ def _outcome(answer: Answer) -> StreamedEvent:
     if answer.status == Answer.Status.FAILED:
         last.name, last.payload = "failed", {"message": answer.error}
     else:
-        last.name, last.payload = "completed", payloads.completed(answer, list(answer.citations.all()))
+        last.name, last.payload = "completed", payloads.completed(answer, answer.citations.all())
     return last
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from chat.answering import pipeline
-from chat.api.serializers import with_answer
 from chat.exceptions import InvalidQuestion
 from chat.pages.cards import build_cited, whole_text
 from chat.streaming import payloads
@@ -45,7 +44,7 @@ class Command(PreparedCommand):
         answer, citations = payloads.unsaved_answer(question, draft, end)
         written = payloads.completed(answer, citations)
         if options["json"]:
-            told = {name: value for name, value in with_answer(written).items() if name not in _OF_SAVED_ANSWERS}
+            told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         # Its text was written already.

@@ -191,8 +191,8 @@ async def test_space_around_the_answer_is_no_replacement(collection: Collection,
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    completed = {"text": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
-    completed |= {"refused": False, "repeats": None}
+    completed = {"answer": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
+    completed |= {"refused": False, "repeats": False}
 
     async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):

@@ -191,7 +191,7 @@ async def test_a_search_that_hangs_ends_with_the_deadline(
     released.set()
     assert failed.payload["message"].startswith("The site did not manage to answer in time.")
     settings.QUESTION_SECONDS = 60.0
-    assert "3450 grams" in (await (await reader()).hears("completed")).payload["text"]
+    assert "3450 grams" in (await (await reader()).hears("completed")).payload["answer"]
 
 
 async def test_what_a_hung_writer_has_written_is_kept_and_marked(
@@ -199,5 +199,5 @@ async def test_what_a_hung_writer_has_written_is_kept_and_marked(
 ) -> None:
     settings.QUESTION_SECONDS = 1.5
     completed = await (await reader()).hears("completed")
-    assert completed.payload["text"] == "It weighs "
+    assert completed.payload["answer"] == "It weighs "
     assert completed.payload["notice"] == "The time for this answer was over before its end."

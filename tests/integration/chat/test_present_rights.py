@@ -17,7 +17,7 @@ from rest_framework.exceptions import PermissionDenied
 
 from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
-from chat.conversations.history import collections_behind, turns_before
+from chat.conversations.history import fill_in_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
@@ -42,7 +42,7 @@ def answered(conversation: Conversation, document: Document, question: str = "Ho
     answer = saved_answer(conversation, question, document, **known | others)
     searched = {"sources": answer.sources, "degraded": [], "search_method": "lexical"}
     token = {"text": answer.text}
-    whole = {"text": answer.text, "citations": [], "repeats": None, "usage": {}, "notice": "", "conversation": ""}
+    whole = {"answer": answer.text, "citations": [], "repeats": False, "usage": {}, "notice": "", "conversation": ""}
     for number, (name, payload) in enumerate([("searched", searched), ("token", token), ("completed", whole)], 1):
         StreamedEvent.objects.create(answer=answer, attempt=1, sequence=number, name=name, payload=payload)
     return answer
@@ -192,7 +192,7 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
     other = Collection.objects.create(slug="other", name="Other")
     sheet = Document.objects.create(collection=other, source="x.md", title="X")
     second = answered(conversation, sheet, "And that in pounds?", source_collections=[], prompt_version=3)
-    second.source_collections = collections_behind(second)
+    fill_in_behind(second)
     second.save()
     assert second.source_collections == sorted([answer.source_collections[0], other.pk])
     Collection.objects.exclude(pk=other.pk).update(visibility="staff")

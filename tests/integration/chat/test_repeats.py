@@ -70,7 +70,7 @@ async def test_the_same_question_is_answered_from_before(library: Collection, se
     assert retold[0].payload == told[0].payload
     assert "".join(event.payload["text"] for event in retold[1:-1]) == first.text
     last, last_before = retold[-1].payload, told[-1].payload
-    assert (last["repeats"], last_before["repeats"]) == (str(first.pk), None)
+    assert (last["repeats"], last_before["repeats"]) == (True, False)
     assert first.completed_at is not None
     assert last["repeated_from"] == first.completed_at.isoformat()
     assert last["citations"] == last_before["citations"] != []

@@ -87,7 +87,7 @@ async def test_events_come_in_order_and_are_saved(answer: Answer) -> None:
     assert [event.event_id for event in events] == [f"1-{n}" for n in range(1, len(events) + 1)]
     saved = await reread(answer)
     assert saved.status == Answer.Status.COMPLETED
-    assert saved.text == text_of(events).strip() == events[-1].payload["text"]
+    assert saved.text == text_of(events).strip() == events[-1].payload["answer"]
     assert "3450 grams" in saved.text
     assert saved.search_method == "zscore"
     assert saved.trace["assembly"]["blocks"] == 1
@@ -169,7 +169,7 @@ async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_sav
     await begun(answer)
     await Answer.objects.filter(pk=answer.pk).aupdate(lease=None, status=Answer.Status.COMPLETED, text="of another")
     events = await task
-    assert (events[-1].name, events[-1].payload["text"]) == ("completed", "of another")
+    assert (events[-1].name, events[-1].payload["answer"]) == ("completed", "of another")
     assert (await reread(answer)).text == "of another"
 
 
@@ -192,7 +192,7 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     reset = [event.name for event in events].index("reset")
     assert [event.name for event in events[reset:]] == ["reset", "token", "completed"]
     assert {event.name for event in events[:reset]} == {"searched", "token"}
-    assert events[-1].payload["text"] == "There."
+    assert events[-1].payload["answer"] == "There."
 
 
 async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(

@@ -22,8 +22,8 @@ def citation(at: int, start: int, document: int | None = 9) -> dict[str, Any]:
 
 
 def answer(text: str, *citations: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
-    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": None}
-    return {"text": text, "near": [], "choices": [], **known}
+    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": False}
+    return {"answer": text, "near": [], "choices": [], **known}
 
 
 def places(whole: dict[str, Any]) -> list[tuple[str, str]]:
