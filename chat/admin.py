@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.model_trial import try_out
 from chat.conversations import rights
-from chat.conversations.rights import tell_of_look
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
@@ -38,7 +37,7 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         answer = getattr(opened, "answer", opened)
         conversation = getattr(answer, "conversation", answer)
         if isinstance(conversation, Conversation) and conversation.owner_id != request.user.pk:
-            tell_of_look(conversation)
+            tell("conversation.viewed", conversation)
         return opened
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -52,32 +52,22 @@ def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return tuple(documents), tuple(collections)
 
 
-def collections_behind(answer: Answer) -> list[int]:
-    """The collections that the answer may be based on: those it quotes, and those whose content it may repeat.
+def fill_in_behind(answer: Answer) -> None:
+    """Note the collections and documents that the answer may be based on: those it quotes, and those whose content it
+    may repeat.
 
     A question that was rewritten from earlier answers, or sent to a model with them, may repeat their content. A
     suggested question may contain words of any document searched.
     """
-    behind = set(rights.collections_of(rights.documents_of(answer.quoted_places)))
+    documents = rights.documents_of(answer.quoted_places)
+    collections = rights.collections_of(documents)
     if answer.choices:
         searched = rights.readable_collections(rights.asker_of(answer))
-        behind |= searched if answer.collection_id is None else {answer.collection_id}
-    if may_retell(answer):
-        behind |= behind_earlier(answer)[0]
-    return sorted(behind)
-
-
-def documents_behind(answer: Answer) -> list[int]:
-    """The documents that the answer may be based on: those it quotes, and those whose content it may repeat."""
-    behind = set(rights.documents_of(answer.quoted_places))
-    if may_retell(answer):
-        behind |= behind_earlier(answer)[1]
-    return sorted(behind)
-
-
-def may_retell(answer: Answer) -> bool:
-    """Whether the answer may repeat the content of earlier answers of its conversation."""
-    return bool(answer.completed_question) or answer.prompt_version is not None
+        collections |= searched if answer.collection_id is None else {answer.collection_id}
+    if answer.completed_question or answer.prompt_version is not None:
+        of_earlier, earlier = behind_earlier(answer)
+        collections, documents = collections | of_earlier, documents | earlier
+    answer.source_collections, answer.source_documents = sorted(collections), sorted(documents)
 
 
 def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:

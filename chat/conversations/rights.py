@@ -15,7 +15,6 @@ from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySe
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
-from retrieval.infrastructure.record import tell
 from retrieval.key_limits import KeyLimits, set_limits
 from retrieval.models import Collection, Document
 from retrieval.models.document import seen_by
@@ -40,13 +39,6 @@ def may_read_all(user: Any) -> bool:
 def may_act_on_all(user: Any) -> bool:
     """Whether ``user`` may stop the answers of others: staff with the permission to change answers."""
     return is_staff_with(user, "chat.change_answer")
-
-
-def tell_of_look(conversation: Conversation) -> None:
-    """Send the signal that somebody opened a conversation of another person, as the permission to view
-    answers allows.
-    """
-    tell("conversation.viewed", conversation)
 
 
 def asker_of(answer: Answer) -> Any:

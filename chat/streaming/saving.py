@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
-from chat.conversations.history import collections_behind, documents_behind
+from chat.conversations.history import fill_in_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
@@ -89,8 +89,7 @@ def save(run: Run) -> StreamedEvent:
                 answer.status = Answer.Status.COMPLETED
                 citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
-        answer.source_collections = collections_behind(answer)
-        answer.source_documents = documents_behind(answer)
+        fill_in_behind(answer)
         if answer.choices:
             asker = answer.conversation.owner or AnonymousUser()
             answer.narrowing_key = rights.offers_key(answer.source_collections, asker)

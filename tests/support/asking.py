@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import Client
 
 from chat.conversations import reach
-from chat.conversations.history import documents_behind
+from chat.conversations.history import fill_in_behind
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import asking, streams
 from retrieval.models import Document
@@ -75,7 +75,8 @@ def saved_answer(conversation: Conversation, question: str, *documents: Document
     ]
     known = {"text": "It weighs 3450 grams [1].", "status": Answer.Status.COMPLETED, "sources": sources}
     answer = Answer.objects.create(conversation=conversation, question=question, **known | values)
-    answer.source_documents = documents_behind(answer)
+    fill_in_behind(answer)
+    answer.source_collections = values.get("source_collections", answer.source_collections)
     answer.save()
     at = max(0, answer.text.find("[1]"))
     place = {"marker": 1, "marker_start": at, "marker_end": at + 3, "start": 16, "end": 26}
