@@ -141,10 +141,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ]
     actions = ["revoke"]
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("ragsite.change_apikey")
-
-    @admin.action(description=_("Revoke the chosen keys"), permissions=["revoke"])
+    @admin.action(description=_("Revoke the chosen keys"), permissions=["act"])
     def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
         for key in keys:
             key.revoke()

@@ -154,9 +154,6 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         """Also for users who may delete answers: a judgement must not prevent that."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
-    def has_judge_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("evaluation.change_judgement")
-
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return super().changelist_view(request, {"subtitle": judge_in_force(), **(extra_context or {})})
 
@@ -169,7 +166,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         shortened = Truncator(judgement.error).chars(EXCERPT_CHARACTERS)
         return format_html('<div class="ragsite-error">{}</div>', shortened)
 
-    @admin.action(description=_("Judge again"), permissions=["judge"])
+    @admin.action(description=_("Judge again"), permissions=["act"])
     def judge_again(self, request: HttpRequest, judgements: QuerySet[Judgement]) -> None:
         number = judgement_requests.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
         message = ngettext("%d answer will be judged again.", "%d answers will be judged again.", number)

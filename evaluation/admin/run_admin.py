@@ -223,9 +223,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("evaluation.change_evaluationrun")
-
     # The list --------------------------------------------------------------------------------------------------------
 
     @admin.display(description=_("run"), ordering="pk")
@@ -248,7 +245,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def questions(self, run: EvaluationRun) -> str:
         return f"{run.asked} / {run.total}"
 
-    @admin.action(description=_("Cancel"), permissions=["cancel"])
+    @admin.action(description=_("Cancel"), permissions=["act"])
     def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:
         number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)

@@ -123,6 +123,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
     has_add_permission = has_delete_permission = has_change_permission
 
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Who could change the rows may apply the page's actions to them."""
+        return super().has_change_permission(request)
+
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """An admin with pages of its own, whose object page shows more than the object's fields."""
