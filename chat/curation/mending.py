@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -13,15 +12,13 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
-from django.utils.html import escape
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
 from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
-from chat.pages.cards import Cited, NearCard, approved_line, build_cited, near_cards
+from chat.pages.cards import approved_line, build_cited, near_cards
 from chat.pages.rendering import answer_html
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed
@@ -38,38 +35,6 @@ from retrieval.text.questions import normalize
 
 # As many as a passage's own page allows.
 MOST_QUESTIONS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """An answer, or its failure, as readers get it."""
-
-    answer: Answer
-    citations: Sequence[Citation] = ()
-
-    @property
-    def text(self) -> SafeString:
-        return answer_html(self.answer.text, ()) if self.answer.text else escape(self.answer.error)
-
-    @property
-    def cited(self) -> list[Cited]:
-        """The citations, each place once."""
-        return list({cited.href: cited for cited in map(build_cited, self.citations)}.values())
-
-    @property
-    def near(self) -> tuple[NearCard, ...]:
-        return near_cards(self.answer.near)
-
-    @property
-    def approved(self) -> str:
-        approval = approval_of(self.answer.approved)
-        return approved_line(approval.by, approval.on) if approval else ""
-
-    @property
-    def passage(self) -> int | None:
-        """The id of the first cited passage; None for a refusal and an approved answer, which need no passage."""
-        is_found = self.citations and not self.answer.refused and not self.answer.approved_id
-        return self.citations[0].chunk_id if is_found else None
 
 
 class MendingAdmin(PageAdmin):
@@ -111,7 +76,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": Result(answer, answer.citations.all()),
+            "before": _shown(answer, answer.citations.all()),
             "again": ask_again(user, question, collection) if doing == "ask" else None,
             "offers": offers,
             "trouble": trouble,
@@ -198,26 +163,42 @@ def add_wording(user: Any, approved_id: str, question: str) -> None:
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
 
 
-def ask_again(user: Any, question: str, collection: str) -> Result:
+def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
+    """An answer, or its failure, as readers get it."""
+    approval = approval_of(answer.approved)
+    # A refusal and an approved answer need no passage.
+    needs_passage = citations and not answer.refused and not answer.approved_id
+    return {
+        "answer": answer,
+        "text": answer_html(answer.text, ()) if answer.text else answer.error,
+        # Each place once.
+        "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
+        "near": near_cards(answer.near),
+        "approved": approved_line(approval.by, approval.on) if approval else "",
+        "passage": citations[0].chunk_id if needs_passage else None,
+    }
+
+
+def ask_again(user: Any, question: str, collection: str) -> dict[str, Any]:
     """The site's answer to the user now; nothing is saved."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return async_to_sync(_ask)(question, filters_for(user, collection))
+            return _shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
     except RetrievalError as error:
-        return Result(Answer(error=str(error)))
+        return _shown(Answer(error=str(error)))
 
 
-async def _ask(question: str, filters: Any) -> Result:
+async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]:
     draft: AnswerDraft | None = None
     async for event in pipeline.answer(question, filters):
         match event:
             case AnswerDraft():
                 draft = event
             case Completed():
-                return Result(*payloads.unsaved_answer(question, draft, event))
+                return payloads.unsaved_answer(question, draft, event)
             case Failed():
-                return Result(Answer(error=event.message))
-    return Result(Answer(error=_("The answer broke off.")))
+                return Answer(error=event.message), ()
+    return Answer(error=_("The answer broke off.")), ()
 
 
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
