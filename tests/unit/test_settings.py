@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from retrieval.admin.profile_admin import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod
 from tests.support import settings_table
