@@ -38,15 +38,9 @@ def judge(kind: str, meter: Meter) -> Judge:
     from evaluation.judges.deepeval_judge import DeepEvalJudge
     from evaluation.judges.judge_model import JudgeModel
 
-    try:
-        model = JudgeModel(
-            settings.JUDGE_BASE_URL,
-            settings.JUDGE_API_KEY,
-            settings.JUDGE_MODEL,
-            settings.JUDGE_TIMEOUT_SECONDS,
-        )
-    except ImproperModel as error:
-        raise JudgeUnavailable(str(error)) from error
+    model = JudgeModel(
+        settings.JUDGE_BASE_URL, settings.JUDGE_API_KEY, settings.JUDGE_MODEL, settings.JUDGE_TIMEOUT_SECONDS
+    )
     return DeepEvalJudge(model, meter)
 
 
