@@ -47,7 +47,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         address = reverse("chat:conversation", args=[answer.conversation_id])
         return redirect(f"{address}#answer-{answer.pk}-feedback")
-    context = {"turn": build_turn(answer, unfolded=unfolded), "settled": settled}
+    context = {"turn": build_turn(answer), "settled": settled, "unfolded": unfolded}
     return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
 
 
@@ -57,8 +57,8 @@ def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRes
     if not request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(error, status=422, content_type="text/plain")
     rejected = {"reason": form.cleaned_data.get("reason", ""), "comment": request.POST.get("comment", "")}
-    turn = replace(build_turn(answer, unfolded=True), feedback_error=error, **rejected)
-    response = render(request, "chat/_feedback.html", {"turn": turn}, status=422)
+    context = {"turn": replace(build_turn(answer), **rejected), "unfolded": True, "feedback_error": error}
+    response = render(request, "chat/_feedback.html", context, status=422)
     return trigger_client_event(response, "announce", {"sentence": error})
 
 

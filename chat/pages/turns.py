@@ -31,8 +31,7 @@ class ShownTurn:
     question alone. ``approved`` says who approved it; mostly empty. ``doubts`` are the sentences that the sources do
     not support. ``near`` are places close to a question without an answer, ``follow_ups`` questions to ask next.
     ``is_narrow`` is true for a refusal after a search in only some of the documents. ``models`` are the language models
-    that can answer it anew; empty without a choice. ``unfolded`` opens the form that asks for the reason of a bad
-    verdict; with a ``feedback_error``, ``reason`` and ``comment`` are the rejected values.
+    that can answer it anew; empty without a choice. ``reason`` and ``comment`` are those of a bad verdict.
     """
 
     id: uuid.UUID
@@ -47,16 +46,10 @@ class ShownTurn:
     helpful: bool | None = None
     reason: str = ""
     comment: str = ""
-    feedback_error: str = ""
     debug: bool = False
-    unfolded: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
     reasons: ClassVar = Feedback.Reason.choices
-
-    @property
-    def is_open(self) -> bool:
-        return not self.answer.is_finished
 
     @property
     def is_failed(self) -> bool:
@@ -144,7 +137,7 @@ class ShownTurn:
         return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.answer.text))]))
 
 
-def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, models: Sequence[str] = ()) -> ShownTurn:
+def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:
     """The turn as saved. Reads what a template shows of the answer: a template that is rendered later reads nothing."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
@@ -162,7 +155,6 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False, m
         reason=feedback.reason if feedback else "",
         comment=feedback.comment if feedback else "",
         debug=debug,
-        unfolded=unfolded,
         models=models,
     )
 
