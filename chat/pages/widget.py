@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 
-from csp.constants import NONE, SELF
+from csp.constants import NONE
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
@@ -36,17 +36,9 @@ def frame(request: HttpRequest) -> HttpResponse:
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
-    policy = {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF, "data:"],
-        "connect-src": [SELF],
-        "base-uri": [NONE],
-        "form-action": [NONE],
-        "frame-ancestors": settings.WIDGET_SITES,
-    }
-    response._csp_config = policy  # type: ignore[attr-defined]  # read by django-csp's middleware
+    policy = {"default-src": [NONE], "form-action": [NONE], "frame-ancestors": settings.WIDGET_SITES}
+    # The attribute is read by django-csp's middleware.
+    response._csp_config = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"] | policy  # type: ignore[attr-defined]
     return response
 
 
