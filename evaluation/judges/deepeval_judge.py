@@ -3,27 +3,69 @@
 What is guarded against, in DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and answer relevancy
 are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a TypeError of the judge
 and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or address.
+
+By default DeepEval sends telemetry, reads `.env` and a key file of its own from the current folder into the
+environment, writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches
+asyncio: only a worker's task imports this module, never a web process.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import math
+import os
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.judges.deepeval_adapter import (
+from chat.answering.citations import remove_markers
+from evaluation.judges.judge_model import Form, JudgeModel
+from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
+from retrieval.exceptions import LeaseLost
+
+# These override the environment.
+_SILENCE = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+    "DEEPEVAL_DISABLE_DOTENV": "1",
+    "DEEPEVAL_DISABLE_LEGACY_KEYFILE": "1",
+    "DEEPEVAL_FILE_SYSTEM": "READ_ONLY",
+    "DEEPEVAL_NO_INSPECT_PROMPT": "1",
+    "DEEPEVAL_EVAL_MODE": "llm",
+    "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",
+    "CONFIDENT_OPEN_BROWSER": "0",
+    "CONFIDENT_TRACE_FLUSH": "0",
+    "CONFIDENT_TRACE_SAMPLE_RATE": "0",
+}
+
+if "deepeval" not in sys.modules:
+    os.environ.update(_SILENCE)
+    # With a key, it would send results to its maker.
+    os.environ.pop("CONFIDENT_API_KEY", None)
+    # It prints and logs a warning that it may not write files.
+    _said, _level = io.StringIO(), logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(_said), contextlib.redirect_stderr(_said):
+            import deepeval  # noqa: F401
+    finally:
+        logging.disable(_level)
+
+from deepeval.config.settings import get_settings  # noqa: E402
+from deepeval.metrics import (  # noqa: E402
     AnswerRelevancyMetric,
     ContextualPrecisionMetric,
     ContextualRecallMetric,
     ContextualRelevancyMetric,
-    DeepEvalBaseLLM,
     FaithfulnessMetric,
-    deepeval_case,
 )
-from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
-from retrieval.exceptions import LeaseLost
+from deepeval.models import DeepEvalBaseLLM  # noqa: E402
+from deepeval.test_case import LLMTestCase  # noqa: E402
+
+if not get_settings().DEEPEVAL_TELEMETRY_OPT_OUT:
+    raise ImportError("DeepEval was imported before its telemetry was turned off.")
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +77,22 @@ _METRICS: dict[str, Any] = {
     "contextual_precision": ContextualPrecisionMetric,
     "contextual_recall": ContextualRecallMetric,
 }
+_EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
+
+
+def deepeval_case(case: Case) -> LLMTestCase:
+    """The texts of the case, without the marks that make DeepEval open a file or an address."""
+    return LLMTestCase(
+        input=_harmless(case.question),
+        # A judge would take markers for claims.
+        actual_output=_harmless(remove_markers(case.answer)),
+        expected_output=_harmless(case.reference) or None,
+        retrieval_context=[_harmless(source.block.content) for source in case.sources],
+    )
+
+
+def _harmless(text: str) -> str:
+    return _EMBEDDED_FILE.sub("[ ", text)
 
 
 class DeepEvalJudge:

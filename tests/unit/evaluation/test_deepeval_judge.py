@@ -79,7 +79,7 @@ def test_only_the_judge_is_connected_to_and_nothing_read_or_written(tmp_path: Pa
 
 
 def test_deepeval_that_was_imported_unmuted_is_refused(tmp_path: Path) -> None:
-    done = run("import deepeval\nimport evaluation.judges.deepeval_adapter", tmp_path, DEEPEVAL_DISABLE_DOTENV="1")
+    done = run("import deepeval\nimport evaluation.judges.deepeval_judge", tmp_path, DEEPEVAL_DISABLE_DOTENV="1")
     assert done.returncode != 0
     assert "before its telemetry was turned off" in done.stderr
 
