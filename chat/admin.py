@@ -63,8 +63,7 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_change_permission = has_add_permission
 
 
 class CitationInline(ReadOnlyInline):

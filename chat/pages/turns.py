@@ -119,11 +119,6 @@ class ShownTurn:
         return summary % {"doubted": len(self.doubts), "checked": checked}
 
     @property
-    def feedback_reason(self) -> str:
-        """The reason of a bad verdict, in words."""
-        return str(Feedback.Reason(self.reason).label) if self.reason else ""
-
-    @property
     def copy_text(self) -> str:
         """The answer with its sources, as plain text."""
         sources = (

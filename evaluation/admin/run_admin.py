@@ -235,7 +235,8 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, run: EvaluationRun) -> SafeString:
-        return format_html('<span id="state-{}"{}>{}</span>', run.pk, _live(run), run_badge(run))
+        live = SafeString("" if run.is_finished else " data-live")
+        return format_html('<span id="state-{}"{}>{}</span>', run.pk, live, run_badge(run))
 
     @admin.display(description=_("result"))
     def result(self, run: EvaluationRun) -> str:
@@ -300,7 +301,3 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         comparison = compare(run, baseline, request.GET.get("metric", ""))
         context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
         return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)
-
-
-def _live(run: EvaluationRun) -> SafeString:
-    return SafeString("" if run.is_finished else " data-live")
