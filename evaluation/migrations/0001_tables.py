@@ -63,6 +63,7 @@ class Migration(migrations.Migration):
                 ('description', models.TextField(blank=True, help_text='Where the questions come from.', verbose_name='description')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('collection', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evaluation_sets', to='retrieval.collection', verbose_name='collection')),
+                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
             ],
             options={
                 'verbose_name': 'evaluation set',
@@ -164,6 +165,7 @@ class Migration(migrations.Migration):
                 ('ended_at', models.DateTimeField(editable=False, null=True, verbose_name='ended')),
                 ('conclusion', models.TextField(blank=True, editable=False, verbose_name='conclusion')),
                 ('control', models.ForeignKey(blank=True, help_text="Empty: the built-in profile, which is the site's settings.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='retrieval.searchprofileversion', verbose_name='control')),
+                ('created_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
                 ('ended_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='ended by')),
                 ('started_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='started by')),
                 ('treatment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='retrieval.searchprofileversion', verbose_name='treatment')),
