@@ -193,13 +193,10 @@ class Table(models.Model):
     caption = models.TextField()
     columns = models.JSONField()
     row_count = models.PositiveIntegerField()
-    # Empty, and not read: the release before this one reads it, the next one has it no more.
-    terms = ArrayField(models.TextField())
 
     class Meta:
         ordering = ["document_id", "ordinal"]
         constraints = [models.UniqueConstraint(fields=["document", "ordinal"], name="one_table_per_place")]
-        indexes = [GinIndex(fields=["terms"], name="table_terms")]
 
     def __str__(self) -> str:
         return f"table {self.ordinal} of document {self.document_id}"

@@ -36,7 +36,6 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
             caption=table.caption,
             columns=[[column.name, column.kind, column.unit] for column in table.columns],
             row_count=len(table.rows),
-            terms=[],
         )
         for ordinal, table in enumerate(tables)
     )
@@ -60,8 +59,8 @@ def copy_tables(counterparts: Mapping[int, int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO retrieval_table (document_id, ordinal, start, "end", caption, columns, row_count, terms)
-            SELECT pair.own, ordinal, start, "end", caption, columns, row_count, '{}'
+            INSERT INTO retrieval_table (document_id, ordinal, start, "end", caption, columns, row_count)
+            SELECT pair.own, ordinal, start, "end", caption, columns, row_count
             FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
             JOIN retrieval_table AS copied ON copied.document_id = pair.other
             """,
