@@ -46,16 +46,19 @@ def not_waiting() -> Iterator[None]:
 # on the coordinator alone goes on: signing in, conversations, lists of documents.
 
 
-def is_node_lost(error: BaseException | None) -> bool:
-    """Whether the coordinator could not reach a node. Its message names the node, for the log."""
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and what it was raised from or during."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        # The class of connection exceptions; one's own connection, when it is lost, has no state.
-        if (getattr(error, "sqlstate", None) or "").startswith("08"):
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
+
+
+def is_node_lost(error: BaseException | None) -> bool:
+    """Whether the coordinator could not reach a node. Its message names the node, for the log."""
+    # The class of connection exceptions; one's own connection, when it is lost, has no state.
+    return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in causes(error))
 
 
 def outage_message() -> str:

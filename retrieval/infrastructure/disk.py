@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from prometheus_client import Counter
 
 from retrieval.exceptions import DiskFull
+from retrieval.infrastructure.database import causes
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +61,12 @@ def is_short() -> bool:
 
 def is_disk_full(error: BaseException | None) -> bool:
     """Whether a full disk caused the error, as the operating system or PostgreSQL tells it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, DiskFull) or getattr(error, "sqlstate", None) == _PGCODE:
-            return True
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return any(
+        isinstance(each, DiskFull)
+        or getattr(each, "sqlstate", None) == _PGCODE
+        or (isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT))
+        for each in causes(error)
+    )
 
 
 @contextmanager

@@ -189,13 +189,13 @@ class Job(Leased):
         """Release the lease for good."""
         return self.write(lease=None, status=status, error=error, retry_at=None, **values)
 
-    def retry(self, error: str) -> None:
+    def retry(self, error: str, pause: timedelta | None = None) -> None:
         """Postpone the job; after the last attempt, end it as FAILED and leave it to the admin."""
         if self.is_last_attempt:
             logger.warning("%s failed: %s", self.job_name.capitalize(), error)
             self.end(self.FAILED, error)
         else:
-            self.postpone(error)
+            self.postpone(error, pause)
 
     def interrupt(self) -> None:
         """Take the lease from a dead worker. A job that kills its workers would do so for ever, and is ended."""

@@ -1,9 +1,11 @@
-"""A bounded cache of one process."""
+"""Caches: bounded ones in the memory of a process, and their files."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
+from pathlib import Path
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -34,3 +36,18 @@ class Recent(Generic[K, V]):
     def clear(self) -> None:
         with self._lock:
             self._kept.clear()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put the complete file at its path in one step: a reader sees it whole or not at all. Raises: OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

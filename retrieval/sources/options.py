@@ -90,13 +90,23 @@ class Options(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """With a kind's own options before those that several kinds have."""
         super().__init__(*args, **kwargs)
-        self.order_fields([name for name in self.fields if name not in ("username", "password", "include", "exclude")])
+        shared = {"base_url", "username", "password", "include", "exclude"}
+        self.order_fields([name for name in self.fields if name not in shared])
 
 
 class Account(forms.Form):
     username = forms.CharField(label=_("User name"), required=False, max_length=300)
     password = SecretField(
         label=_("Password or token"), help_text=_("Encrypted, and never shown again. Empty: as it is.")
+    )
+
+
+class Readable(forms.Form):
+    base_url = AddressField(
+        label=_("Web address of the files"),
+        required=False,
+        is_asked=False,
+        help_text=_("If readers can open the files on the web: the path of each file is added to this address."),
     )
 
 

@@ -53,10 +53,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     except SourceRefused as error:
         run.end(SourceRun.FAILED, str(error))
     except SourceUnavailable as error:
-        if run.is_last_attempt:
-            run.end(SourceRun.FAILED, str(error))
-        else:
-            run.postpone(str(error), error.pause)
+        run.retry(str(error), error.pause)
     except (DiskFull, FilesUnavailable) as error:
         run.hand_back(str(error), SITE_AWAITED)
     except Exception as error:

@@ -138,18 +138,6 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
-# A text without any of these words holds nothing for the rules: most texts are read no further.
-SUSPECT = re.compile(
-    r"\b(?:ignore|disregard|forget|override|negeer|vergeet|outranks?|overrides?|supersedes?|precedence|gaat\s+boven|ai|ai-\w+"
-    r"|llms?|language\s+models?|chatbots?|chat-?gpt|gpt|copilot|gemini|claude|taalmodel(?:len)?|assistant|bot"
-    r"|answer(?:s|ing|ed)?|repl(?:y|ies)|respond(?:s|ing)?|responses?|summar\w+|output|antwoord\w*|samenvat\w*|uitvoer"
-    r"|beantwoord\w*|asks?|asked|vraagt|users?|gebruiker|lezer|reader|human|do\s+not|don.t|never|without|hidden|secret"
-    r"|invisible|verborgen|send|post|forward|upload|transmit|append|submit|e?mail|enter|stuur|verstuur|voeg|insert|show"
-    r"|include|add|render|display|zet|toon|your|je|jouw|from\s+now\s+on|vanaf\s+nu|prompt\w*|instructions?|instructies"
-    r"|system|admin\w*|developer|repeat|print|text|tekst|herhaal|weiger|refuse|tell|iemand)\b|<\||\[/?INST|<<|</|\]\(|END\s+OF|EINDE\s+VAN",
-    re.IGNORECASE,
-)
-
 # So many places are kept with a document.
 MOST_SHOWN = 20
 # Of a longer stretch without an end of a sentence, pieces of this many characters are judged.
@@ -182,8 +170,6 @@ def find_instructions(text: str) -> list[Instruction]:
 
 def match_rule(sentence: str) -> str:
     """The rule by which a sentence instructs a model; empty for none."""
-    if not SUSPECT.search(sentence):
-        return ""
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 

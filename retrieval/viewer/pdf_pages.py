@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from retrieval.documents import sandbox
 from retrieval.infrastructure.metrics import PAGES_NOT_DRAWN
-from retrieval.infrastructure.recent import Recent
+from retrieval.infrastructure.recent import Recent, write_whole
 from retrieval.infrastructure.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -115,17 +114,8 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
-    """Writes the picture so that a reader sees it whole or not at all, and drops those that were not asked for lately
-    when there are too many. Raises: OSError."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".part", delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.replace(file.name, kept)
-        except OSError:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    """Writes the picture, and drops those that were not asked for lately when there are too many. Raises: OSError."""
+    write_whole(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:
         found.sort(key=lambda entry: entry.stat().st_mtime)

@@ -22,7 +22,7 @@ import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
-from retrieval.index.embedders.onnx import OnnxEmbedder, remembered_digest
+from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
 from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
 
@@ -243,7 +243,8 @@ class MultilingualE5(OnnxEmbedder):
                 "x86-64 only), or set EMBEDDING_MODEL=all-MiniLM-L6-v2."
             )
         try:
-            digest = remembered_digest([path], NAME, lambda: _sha256(path), self._cache_dir)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
             if digest != SHA256:
                 raise ImproperEmbedder(
                     f"The file {path} is not the {WEIGHTS} that this version expects (SHA-256 {digest[:12]}..., not "
@@ -301,8 +302,3 @@ def sentencepiece_model(weights: FourBitFile) -> bytes:
             piece.type = kinds.UNKNOWN
     serialized: bytes = model.SerializeToString()
     return serialized
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,14 +6,11 @@ folder in the form of sentence-transformers, or of a name on the Hugging Face hu
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import os
 import re
-import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -31,6 +28,7 @@ from retrieval.index.embedders.session import (
     open_session,
     text_inputs,
 )
+from retrieval.infrastructure.recent import write_whole
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -39,62 +37,6 @@ if TYPE_CHECKING:
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
-
-# What is computed once of a model and kept in a folder: its graph, and the hash of its files.
-
-ABANDONED_AFTER_SECONDS = 3600
-"""Age at which a half-written file must be the remains of a killed process."""
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Puts the complete file at its path in one step.
-
-    Processes that start together each write their own and the last rename wins: all are equal. What a killed process
-    leaves has another name, and is swept away by a later call. Raises: OSError.
-    """
-    folder = path.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
-    descriptor, partial = tempfile.mkstemp(prefix=".building-", suffix=path.suffix, dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp lets only the owner read, but web and worker may run as different users.
-        Path(partial).chmod(0o644)
-        Path(partial).replace(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
-
-
-def remembered_digest(files: Iterable[Path], settings: object, compute: Callable[[], str], cache_dir: Path) -> str:
-    """What ``compute`` returns, from the cache while none of the files, nor the settings, has changed. Raises: OSError.
-
-    A large model takes a while to hash, and every process of the site needs the result.
-    """
-    states = [(str(file.resolve()), (state := file.stat()).st_size, state.st_mtime_ns) for file in files]
-    path = cache_dir / f"{hashlib.sha256(repr((states, settings)).encode()).hexdigest()[:32]}.digest"
-    with contextlib.suppress(OSError):
-        if re.fullmatch(r"[0-9a-f]{64}", remembered := path.read_text(encoding="ascii", errors="replace")):
-            return remembered
-    digest = compute()
-    # Where nothing can be written, the graph will say so.
-    with contextlib.suppress(OSError):
-        write_whole(path, digest.encode())
-    return digest
-
-
-def _sweep(folder: Path) -> None:
-    oldest = time.time() - ABANDONED_AFTER_SECONDS
-    for partial in folder.glob(".building-*"):
-        try:
-            if partial.stat().st_mtime < oldest:
-                partial.unlink()
-        except FileNotFoundError:
-            continue  # another process swept it first
-
 
 T = TypeVar("T")
 
@@ -211,7 +153,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
     def keep(self, path: Path, content: bytes) -> None:
-        """Write a file of the cache. Raises: ImproperEmbedder."""
+        """Write a file of the cache, whole or not at all. Raises: ImproperEmbedder."""
         try:
             write_whole(path, content)
         except OSError as error:
@@ -256,7 +198,7 @@ class LocalEmbedder(OnnxEmbedder):
             folder = _fetched(model, cache_dir)
         try:
             self._read = read_sentence_model(folder)
-            digest = remembered_digest(self._read.files(), self._read.settings, self._read.digest, cache_dir)
+            digest = self._read.digest()
         except KeyError as error:
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
         except (ValueError, TypeError, AttributeError, OSError) as error:

@@ -21,7 +21,7 @@ from retrieval.sources.network import (
     parse_xml,
     text_of,
 )
-from retrieval.sources.options import Account, AddressField, Options, SecretField
+from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
 
 # One level at a time: servers refuse to list everything below at once.
@@ -78,7 +78,7 @@ def _path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-class S3Options(Options):
+class S3Options(Options, Readable):
     endpoint = AddressField(
         label=_("Server"), help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or that of MinIO or Ceph.")
     )
@@ -94,12 +94,6 @@ class S3Options(Options):
     secret_key = SecretField(
         label=_("Secret key"),
         help_text=_("Encrypted, and never shown again. Empty: as it is."),
-    )
-    base_url = AddressField(
-        label=_("Web address of the bucket"),
-        required=False,
-        is_asked=False,
-        help_text=_("If readers can open the files on the web: the address of the bucket."),
     )
 
 

@@ -22,7 +22,7 @@ from retrieval.documents.formats import serves_pages
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.network import Client, check_listing
-from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.options import Account, AddressField, Options, Readable
 from retrieval.sources.protocol import (
     Connector,
     Fetched,
@@ -58,15 +58,9 @@ class FolderPathField(forms.CharField):
         return str(folder)
 
 
-class FolderOptions(Options):
+class FolderOptions(Options, Readable):
     path = FolderPathField(
         label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
-    )
-    base_url = AddressField(
-        label=_("Web address of the folder"),
-        required=False,
-        is_asked=False,
-        help_text=_("If readers can open the files on the web: the path of each file is added to this address."),
     )
 
 
@@ -141,17 +135,11 @@ class RepositoryField(FolderPathField):
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 
 
-class GitOptions(Options, Account):
+class GitOptions(Options, Account, Readable):
     repository = RepositoryField(
         label=_("Repository"), max_length=1000, help_text=_("An https address, or a folder within SOURCE_FOLDERS.")
     )
     branch = forms.CharField(label=_("Branch"), max_length=200, required=False, help_text=_("Empty: the default one."))
-    base_url = AddressField(
-        label=_("Web address of the files"),
-        required=False,
-        is_asked=False,
-        help_text=_("Such as https://github.com/NAME/PROJECT/blob/main: the path of each file is added to it."),
-    )
 
 
 class GitConnector(Connector):

@@ -19,7 +19,8 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import onnx
 from retrieval.index.embedders.graph import _quantize
 from retrieval.index.embedders.model_files import TOKENIZER, WEIGHTS
-from retrieval.index.embedders.onnx import OnnxMiniLM, write_whole
+from retrieval.index.embedders.onnx import OnnxMiniLM
+from retrieval.infrastructure.recent import write_whole
 from tests.support.local_models import reference_hidden, unit
 
 if TYPE_CHECKING:
@@ -144,14 +145,7 @@ def test_a_damaged_graph_is_written_again(tmp_path: Path, embedder: OnnxMiniLM) 
     assert damaged.graph_path.read_bytes() == complete
 
 
-def test_a_file_of_the_cache_appears_whole_and_what_a_killed_process_left_is_swept_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left, running = tmp_path / ".building-a.onnx", tmp_path / ".building-b.onnx"
-    for partial in (left, running):
-        partial.write_bytes(b"half")
-    os.utime(left, (0, 0))
-
+def test_a_file_of_the_cache_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError("no room")
 
@@ -159,7 +153,7 @@ def test_a_file_of_the_cache_appears_whole_and_what_a_killed_process_left_is_swe
         failing.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no room"):
             write_whole(tmp_path / "graph.onnx", b"whole")
-    assert list(tmp_path.iterdir()) == [running]
+    assert list(tmp_path.iterdir()) == []
     write_whole(tmp_path / "graph.onnx", b"whole")
     assert (tmp_path / "graph.onnx").read_bytes() == b"whole"
 
@@ -167,7 +161,7 @@ def test_a_file_of_the_cache_appears_whole_and_what_a_killed_process_left_is_swe
 WRITES = """
 import os, sys, time
 from pathlib import Path
-from retrieval.index.embedders.onnx import write_whole
+from retrieval.infrastructure.recent import write_whole
 os.fsync = lambda _descriptor: (print("half", flush=True), time.sleep(600))
 write_whole(Path(sys.argv[1]), b"whole")
 """
@@ -180,7 +174,7 @@ def test_a_file_of_the_cache_whose_writer_is_killed_is_not_taken_for_whole(tmp_p
     assert writer.stdout.readline() == "half\n"
     writer.kill()
     writer.communicate()
-    assert [left.name.startswith(".building-") for left in tmp_path.iterdir()] == [True]
+    assert not path.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
