@@ -24,7 +24,7 @@ from django.utils import timezone
 from retrieval import conf
 from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.documents.recognition.pages import TurnOver, forget_pages, recognise_pages, why_not
+from retrieval.documents.recognition.pages import forget_pages, recognise_pages, why_not
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import (
     ReadingTurn,
@@ -100,7 +100,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
                 (page.number, page.width, page.height, page.turned, page.words) for page in pages if not page.failure
             ]
             extracted = read(data, document.source, recognised=read_pages)
-    except (JobCancelled, TurnOver) as error:
+    except JobCancelled as error:
         raise TurnPostponed(f"Document {document.pk} waits for its turn: {error}") from error
     if not _WORD.search(extracted.text):
         failed = next((f": page {page.number} {page.failure}" for page in pages if page.failure), "")

@@ -91,11 +91,6 @@ def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     return rows.filter(lease=lease).first() if taken else None
 
 
-def renew_lease(held: QuerySet[Any]) -> int:
-    """Store a heartbeat for these leased rows; returns how many there are still."""
-    return held.update(heartbeat_at=Now())
-
-
 # The heartbeat of a process that works on a leased row.
 
 HEARTBEAT_SECONDS = 5.0
@@ -115,7 +110,7 @@ def heartbeat(job: Leased) -> Iterator[None]:
         try:
             while not stop.wait(HEARTBEAT_SECONDS):
                 try:
-                    renew_lease(held)
+                    held.update(heartbeat_at=Now())
                 except DatabaseError:
                     logger.warning("The heartbeat of %s was not stored.", name, exc_info=True)
                     connection.close()

@@ -140,7 +140,6 @@ class Migration(migrations.Migration):
                 ('scale_version', models.PositiveIntegerField()),
                 ('scales', models.JSONField()),
                 ('passages', models.PositiveIntegerField(verbose_name='passages')),
-                ('fitted_at', models.DateTimeField(auto_now=True, verbose_name='fitted')),
             ],
             options={
                 'verbose_name': 'calibration of an embedder',
@@ -440,14 +439,12 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.TextField()),
-                ('key_hash', models.CharField(max_length=64)),
                 ('name', models.CharField(blank=True, max_length=1000)),
                 ('fingerprint', models.TextField(blank=True)),
                 ('validators', models.JSONField(default=dict)),
                 ('content_hash', models.CharField(blank=True, max_length=64)),
                 ('links', models.JSONField(default=list)),
                 ('seen_by_run', models.BigIntegerField(null=True)),
-                ('last_seen_at', models.DateTimeField(null=True)),
                 ('outcome', models.CharField(blank=True, choices=[('added', 'added'), ('changed', 'changed'), ('unchanged', 'unchanged'), ('failed', 'failed'), ('passed', 'not a document')], max_length=10)),
                 ('error', models.TextField(blank=True)),
                 ('is_rejected', models.BooleanField(default=False)),
@@ -455,8 +452,7 @@ class Migration(migrations.Migration):
                 ('source', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='retrieval.source')),
             ],
             options={
-                'indexes': [models.Index(fields=['source', 'seen_by_run'], name='source_item_seen')],
-                'constraints': [models.UniqueConstraint(fields=('source', 'key_hash'), name='one_item_per_key')],
+                'constraints': [models.UniqueConstraint(models.F('source'), django.db.models.functions.text.MD5('key'), name='one_item_per_key')],
             },
         ),
         migrations.CreateModel(

@@ -107,7 +107,6 @@ class EmbedderCalibration(models.Model):
     scale_version = models.PositiveIntegerField()
     scales = models.JSONField()
     passages = models.PositiveIntegerField(_("passages"))
-    fitted_at = models.DateTimeField(_("fitted"), auto_now=True)
 
     class Meta:
         verbose_name = _("calibration of an embedder")

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import hashlib
 from datetime import timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import MD5
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -79,7 +79,6 @@ class SourceRun(Job):
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
     ACTIVE = (Status.WAITING, Status.RUNNING)
     MOST_ATTEMPTS = 3
-    INTERRUPTED = "It was interrupted %d times: the worker may run out of memory."
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="runs", verbose_name=_("source"))
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.WAITING)
@@ -136,15 +135,12 @@ class SourceItem(models.Model):
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")
     key = models.TextField()
-    # A key may be longer than an entry of an index.
-    key_hash = models.CharField(max_length=64)
     name = models.CharField(max_length=1000, blank=True)
     fingerprint = models.TextField(blank=True)
     validators = models.JSONField(default=dict)
     content_hash = models.CharField(max_length=64, blank=True)
     links = models.JSONField(default=list)
     seen_by_run = models.BigIntegerField(null=True)
-    last_seen_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
     # It is read again only after it has changed.
@@ -153,19 +149,11 @@ class SourceItem(models.Model):
     is_held = models.BooleanField(default=False)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["source", "key_hash"], name="one_item_per_key")]
-        indexes = [models.Index(fields=["source", "seen_by_run"], name="source_item_seen")]
+        # A key may be longer than an entry of an index.
+        constraints = [models.UniqueConstraint(F("source"), MD5("key"), name="one_item_per_key")]
 
     def __str__(self) -> str:
         return self.key
-
-    def save(self, **kwargs: Any) -> None:
-        self.key_hash = hash_key(self.key)
-        super().save(**kwargs)
-
-
-def hash_key(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_stale(source: Source, last_success: Any) -> bool:

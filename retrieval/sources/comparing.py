@@ -17,7 +17,6 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from retrieval.documents import formats
@@ -26,7 +25,6 @@ from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
 from retrieval.infrastructure import deadline
 from retrieval.models import SourceItem, SourceRun
-from retrieval.models.source import hash_key
 from retrieval.sources.options import current_metadata, is_wanted
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -289,8 +287,8 @@ class Comparison:
         """A name for the item's document, from those of the source and the item, and unique among the items."""
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
-            path = PurePosixPath(name)
-            name = str(path.with_name(f"{path.stem}-{hash_key(found.key)[:8]}{path.suffix}"))
+            path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            name = str(path.with_name(f"{path.stem}-{mark}{path.suffix}"))
         if len(name) > _LONGEST_NAME:
             raise ItemRejected(_t("%s… has too long a name.") % found.name[:100])
         return name
@@ -309,7 +307,7 @@ class Comparison:
         self._items[found.key] = item
 
     def _save(self, item: SourceItem, outcome: Outcome, error: str = "", *, is_rejected: bool = False) -> None:
-        item.seen_by_run, item.last_seen_at, item.is_held = self._run.pk, timezone.now(), False
+        item.seen_by_run, item.is_held = self._run.pk, False
         item.outcome, item.error, item.is_rejected = outcome, error, is_rejected
         item.save()
 
@@ -328,7 +326,7 @@ class Comparison:
             if not self._run.write(**self._tally.numbers()):
                 raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")
             kept = SourceItem.objects.filter(pk__in=self._kept)
-            kept.update(seen_by_run=self._run.pk, last_seen_at=timezone.now(), is_held=False)
+            kept.update(seen_by_run=self._run.pk, is_held=False)
             kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
         self._kept.clear()
         self._flushed_at = time.monotonic()

@@ -10,6 +10,8 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from retrieval.text.extracted import find_line_starts
+
 _BULLET = re.compile(r"[-*+•‣◦▪●·–](?=\s)|[•‣◦▪●]")
 _NUMBER = re.compile(
     r"(?:\*\*|__)?(?:(?:Step|Stap|STEP|STAP|step|stap)\s{1,3}(?P<step>\d{1,3})(?:\s?[.:)–—-]|\*\*|$)"
@@ -145,19 +147,10 @@ def read_lines(
     Section 0 stands before all headings. ``headings`` start at the start of a line. ``is_start`` says that a document
     begins here.
     """
-    lines = [_read_line(text, start, end) for start, end in _line_ranges(text)]
+    lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
         _hide_front_matter(lines)
     return lines, _mark_headings(lines, headings)
-
-
-def _line_ranges(text: str) -> list[tuple[int, int]]:
-    ranges = []
-    start = 0
-    for line in text.split("\n"):
-        ranges.append((start, start + len(line)))
-        start += len(line) + 1
-    return ranges
 
 
 def _read_line(text: str, start: int, end: int) -> Line:

@@ -17,7 +17,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
 from retrieval.documents import submission as reading_turns
 from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import Job, Leased, acquire_lease, renew_lease
+from retrieval.infrastructure.jobs import Job, Leased, acquire_lease
 from retrieval.infrastructure.jobs import sweep as sweep_jobs
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.sources import sync_runs as source_runs
@@ -79,7 +79,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(
     clock(skew)
     held = acquire_lease(kind.objects.all(), row.pk, **begun)
     assert held is not None
-    assert renew_lease(held.held()) == 1
+    assert held.held().update(heartbeat_at=Now()) == 1
     clock(timedelta())
     assert acquire_lease(kind.objects.all(), row.pk) is None
     clock(-skew)

@@ -34,10 +34,6 @@ NOT_INSTALLED = (
 TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it on the file and upload the result"
 
 
-class TurnOver(Exception):
-    """Others wait: the pages that are left are recognised in the next turn."""
-
-
 def configured_languages() -> list[str]:
     """The languages of OCR_LANGUAGES whose data are installed; empty when pages are not recognised here."""
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
@@ -59,12 +55,6 @@ def why_not() -> str:
     return "" if configured_languages() else NOT_INSTALLED
 
 
-def recognition_fingerprint() -> str:
-    """The engine and the languages by which pages are recognised now; empty when they are not."""
-    languages = configured_languages()
-    return f"tesseract {tesseract.version()} {'+'.join(languages)}"[:200] if languages else ""
-
-
 def recognise_pages(
     document: Document,
     data: bytes,
@@ -77,9 +67,10 @@ def recognise_pages(
     """The pages ``numbers`` of the document's file, recognised; ``is_picture`` says that it is no PDF file. ``told``
     hears how many are done, and raises what ends the work. A page that cannot be recognised has a ``failure``.
 
-    Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
+    Raises: JobCancelled when pages are left after ``seconds``, SandboxUnavailable.
     """
-    fingerprint = recognition_fingerprint()
+    # The engine and the languages by which pages are recognised now.
+    fingerprint = f"tesseract {tesseract.version()} {'+'.join(configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
     started = time.monotonic()
@@ -88,7 +79,7 @@ def recognise_pages(
             continue
         told(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
-            raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
+            raise sandbox.JobCancelled(f"{len(done)} of {len(numbers)} pages are recognised.")
         done[number] = _recognise(document.content_hash, data, number, fingerprint, is_picture=is_picture)
     told(len(done), len(numbers))
     return [done[number] for number in numbers]

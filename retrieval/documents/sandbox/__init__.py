@@ -73,7 +73,7 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """The job's result is no longer wanted."""
+    """The job's result is not wanted any more, or not now."""
 
 
 class SandboxUnavailable(SandboxError):

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
-from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, give_memory_back, well_formed
+from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, well_formed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,13 +59,6 @@ _LAYER_TENSORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Tensor:
-    values: int
-    offset: int
-    bytes: int
-
-
 class FourBitFile:
     """An encoder in BERT's form, whose file is known to be whole. ``pieces`` are the tokenizer's with their scores, in
     the order of their ids; the other attributes are the numbers that its description holds. Raises: OSError.
@@ -73,26 +66,30 @@ class FourBitFile:
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
-        reader = _Reader(self._content)
-        reader.numbers("4sI")  # its form and version
-        self.width, self.layers, self.heads, self.inner, self.words, self.positions, _ = reader.numbers("7i")
-        (self.epsilon, _) = reader.numbers("fi")
-        self.piece_count, self.bos, self.eos, self.pad, self.unknown = reader.numbers("5i")
-        (self._text_bytes,) = reader.numbers("Q")
-        self._pieces_at = reader.place
-        reader.place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
-        _, characters_bytes = reader.numbers("iI")
-        reader.place += characters_bytes
-        (count,) = reader.numbers("i")
-        self._tensors = dict(_read_tensor(reader) for _ in range(count))
+        self._place = 0
+        self._numbers("4sI")  # its form and version
+        self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
+        (self.epsilon, _) = self._numbers("fi")
+        self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
+        (self._text_bytes,) = self._numbers("Q")
+        self._pieces_at = self._place
+        self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
+        _, characters_bytes = self._numbers("iI")
+        self._place += characters_bytes
+        # By name: how many values a tensor has, where it begins, and how many bytes it takes.
+        self._tensors: dict[str, tuple[int, int, int]] = {}
+        for _ in range(self._numbers("i")[0]):
+            (name,) = self._numbers(f"{self._numbers('H')[0]}s")
+            _, *place = self._numbers("BIQQ")
+            self._tensors[name.decode()] = tuple(place)
         self._word_blocks = self._blocks("emb.word", self.words, self.width)
 
     def pieces(self) -> Iterator[tuple[str, float]]:
         """The tokenizer's pieces with their scores, by id."""
-        reader = _Reader(self._content, self._pieces_at)
-        ends = reader.array(np.uint32, self.piece_count + 1)
-        scores = reader.array(np.float32, self.piece_count)
-        text = reader.take(self._text_bytes)
+        ends = self._array("<u4", self._pieces_at, self.piece_count + 1)
+        scores = self._array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
+        text_at = self._pieces_at + ends.nbytes + scores.nbytes
+        text = self._content[text_at : text_at + self._text_bytes].tobytes()
         for number, score in enumerate(scores):
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
@@ -113,42 +110,25 @@ class FourBitFile:
                 if name.endswith("LayerNorm"):
                     read[f"{bert}.weight"] = self._exact(matrix)
                 else:
-                    out = self._tensors[bias].values
-                    read[f"{bert}.weight"] = _values(self._blocks(matrix, out, self._tensors[matrix].values // out))
+                    out = self._tensors[bias][0]
+                    read[f"{bert}.weight"] = _values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
         return read
 
     def _exact(self, name: str) -> Vectors:
-        tensor = self._tensors[name]
-        return _Reader(self._content, tensor.offset).array(np.float32, tensor.values)
+        values, place, _ = self._tensors[name]
+        return self._array("<f4", place, values)
 
     def _blocks(self, name: str, rows: int, columns: int) -> npt.NDArray[np.uint8]:
-        tensor = self._tensors[name]
-        part = self._content[tensor.offset : tensor.offset + tensor.bytes]
-        return part.reshape(rows, columns // _BLOCK, _BLOCK_BYTES)
+        _, place, size = self._tensors[name]
+        return self._content[place : place + size].reshape(rows, columns // _BLOCK, _BLOCK_BYTES)
 
+    def _numbers(self, form: str) -> tuple[Any, ...]:
+        """The next numbers of the description."""
+        place, self._place = self._place, self._place + struct.calcsize(f"<{form}")
+        return struct.unpack(f"<{form}", self._content[place : self._place].tobytes())
 
-class _Reader:
-    def __init__(self, content: npt.NDArray[np.uint8], place: int = 0) -> None:
-        self.content = content
-        self.place = place
-
-    def take(self, size: int) -> bytes:
-        taken = self.content[self.place : self.place + size].tobytes()
-        self.place += size
-        return taken
-
-    def numbers(self, form: str) -> tuple[Any, ...]:
-        return struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}")))
-
-    def array(self, kind: type[Any], count: int) -> npt.NDArray[Any]:
-        return np.frombuffer(self.take(count * np.dtype(kind).itemsize), np.dtype(kind).newbyteorder("<"))
-
-
-def _read_tensor(reader: _Reader) -> tuple[str, _Tensor]:
-    (length,) = reader.numbers("H")
-    name = reader.take(length).decode()
-    _, values, offset, size = reader.numbers("BIQQ")
-    return name, _Tensor(values, offset, size)
+    def _array(self, kind: str, place: int, count: int) -> npt.NDArray[Any]:
+        return np.frombuffer(self._content, kind, count, place)
 
 
 def _values(blocks: npt.NDArray[np.uint8]) -> Vectors:
@@ -185,14 +165,7 @@ class E5Runtime:
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         ids = self.ids(text, prompt)
-        try:
-            (vectors,) = self.session.run(None, {"word_rows": self.weights.word_rows(np.array(ids))[None]})
-        except Exception as error:  # ONNX Runtime's exceptions have no other base
-            raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {len(ids)} tokens: {error}") from error
-        vector: Vectors = vectors[0]
-        if not np.isfinite(vector).all():
-            raise EmbeddingFailed("The embedding model gave a vector that is not finite; its files are damaged.")
-        return vector
+        return embed(self.session, None, {"word_rows": self.weights.word_rows(np.array(ids))[None]}, len(ids))
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(ids) for ids in self.pieces.encode([well_formed(text) for text in texts], num_threads=1)]

@@ -134,15 +134,11 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}
-            complete = len(rows) == len(inputs) and set(by_index) == set(range(len(inputs)))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._failed("the answer is not an embeddings response") from None
-        if not complete:
-            raise self._failed(f"{len(inputs)} texts were sent and {len(rows)} vectors with other numbers came back")
-        try:
             vectors = np.array([by_index[index] for index in range(len(inputs))], np.float64)
-        except (ValueError, TypeError, OverflowError):
-            raise self._failed("the vectors are not lists of numbers of one length") from None
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            raise self._failed("the answer does not hold a list of numbers for each text") from None
+        if len(rows) != len(inputs):
+            raise self._failed(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             width = vectors.shape[1] if vectors.ndim == 2 else "no"
             raise self._failed(f"the vectors have {width} numbers and {self.dimension} are configured")

@@ -17,7 +17,7 @@ import numpy as np
 from retrieval.exceptions import EmbeddingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tokenizers import Encoding, Tokenizer
 
@@ -118,6 +118,24 @@ HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 """What exporters, and this site's own graphs, call the last layer."""
 
 
+def embed(
+    session: Any,
+    outputs: Sequence[str] | None,
+    feed: Mapping[str, Any],
+    tokens: int,
+    pool: Callable[[Vectors], Vectors] = lambda found: found,
+) -> Vectors:
+    """The vector that ``pool`` makes of a model's one output for one text. Raises: EmbeddingFailed."""
+    try:
+        ((found,),) = session.run(outputs, feed)
+    except Exception as error:  # ONNX Runtime's exceptions have no other base
+        raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {tokens} tokens: {error}") from error
+    vector = pool(found)
+    if not np.isfinite(vector).all():
+        raise EmbeddingFailed("The embedding model gave a vector that is not finite; its files are damaged.")
+    return vector
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
     """``hidden`` is the name of the session's output that is its last layer, shape (1, tokens, width).
@@ -149,16 +167,8 @@ class EmbeddingRuntime:
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
-        try:
-            (hidden,) = self.session.run([self.hidden], feed_of(encoding, self.inputs))
-        except Exception as error:  # ONNX Runtime's exceptions have no other base
-            raise EmbeddingFailed(
-                f"ONNX Runtime could not embed a text of {len(encoding.ids)} tokens: {error}"
-            ) from error
-        vector = self.pooling.of(hidden[0])
-        if not np.isfinite(vector).all():
-            raise EmbeddingFailed("The embedding model gave a vector that is not finite; its files are damaged.")
-        return vector
+        feed = feed_of(encoding, self.inputs)
+        return embed(self.session, [self.hidden], feed, len(encoding.ids), self.pooling.of)
 
 
 def hidden_output(session: Any) -> str:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -20,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chat.models import Answer, Conversation
 from retrieval.exceptions import LeaseLost
 from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import acquire_lease, renew_lease
+from retrieval.infrastructure.jobs import acquire_lease
 from retrieval.models import Collection, Document, Draft
 from tests.support.site import database_url, wait_until
 
@@ -112,7 +113,7 @@ def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document: Doc
     first = lease(document)
     Document.objects.update(heartbeat_at=timezone.now() - 0.9 * Document.SILENT_AFTER)
     assert acquire_lease(Document.unfinished(), document.pk) is None
-    assert renew_lease(first.held()) == 1
+    assert first.held().update(heartbeat_at=Now()) == 1
     silence(document)
     second = lease(document)
     assert (second.attempts, second.lease != first.lease) == (2, True)
@@ -127,7 +128,7 @@ def test_a_process_believed_dead_cannot_write_over_its_successor(document: Docum
     assert not dead.write(title="Of the dead")
     assert not dead.end(Document.FAILED, "Of the dead")
     assert not dead.postpone("Of the dead")
-    assert renew_lease(dead.held()) == 0
+    assert dead.held().update(heartbeat_at=Now()) == 0
     assert successor.end(Document.Status.READY)
     document.refresh_from_db()
     assert (document.status, document.error, document.title, document.lease) == ("ready", "", "", None)

@@ -152,15 +152,18 @@ def test_an_unreachable_server_is_tried_again_then_reported() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((200, {}, b"\xff\xfe\x00"), "not an embeddings response"),
-        ((200, {}, {"data": [{"embedding": [1, 0, 2]}]}), "not an embeddings response"),
-        ((200, {}, {"data": []}), "2 texts were sent and 0 vectors"),
+        ((200, {}, b"\xff\xfe\x00"), "does not hold a list"),
+        ((200, {}, {"data": [{"embedding": [1, 0, 2]}]}), "does not hold a list"),
+        ((200, {}, {"data": []}), "does not hold a list"),
         (lambda body: (200, {}, {"data": rows(body) + rows(body)[:1]}), "2 texts were sent and 3 vectors"),
-        (lambda body: (200, {}, {"data": [{**row, "index": row["index"] + 1} for row in rows(body)]}), "other numbers"),
+        (
+            lambda body: (200, {}, {"data": [{**row, "index": row["index"] + 1} for row in rows(body)]}),
+            "does not hold a list",
+        ),
         (with_vector([1, 2]), "have 2 numbers and 3 are configured"),
         (with_vector([1, 2, float("nan")]), "zero or not finite"),
         (with_vector([0, 0, 0]), "zero or not finite"),
-        (with_vector([1, None, "x"]), "not lists of numbers"),
+        (with_vector([1, None, "x"]), "does not hold a list"),
         (with_vector([[1, 0, 2]]), "have no numbers"),
         ((200, {"Content-Encoding": "gzip"}, b"not gzip"), "could not be read"),
     ],
