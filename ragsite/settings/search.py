@@ -17,11 +17,7 @@ def _backend(path: str, **options: Any) -> dict[str, Any]:
     return {"BACKEND": path, "OPTIONS": options}
 
 
-_IN_THIS_PROCESS = {
-    "cache_dir": DATA_DIR / "models",
-    # More threads than two hardly speed up a short text, and take cores from other processes.
-    "threads": 2,
-}
+_IN_THIS_PROCESS = {"cache_dir": DATA_DIR / "models"}
 BUILT_IN_EMBEDDERS = {
     "multilingual-e5-small": _backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
     "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),

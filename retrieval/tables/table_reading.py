@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
@@ -137,12 +137,12 @@ CellValue = float | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class TypedColumn:
-    """``kind`` is number, text, boolean or date; a cell that is not of its column's kind has the value None."""
+class Column:
+    """``kind`` is number, text, boolean or date."""
 
+    name: str
     kind: str
     unit: str
-    values: list[CellValue]
 
 
 def uses_decimal_commas(cells: Iterable[str]) -> bool:
@@ -153,14 +153,14 @@ def uses_decimal_commas(cells: Iterable[str]) -> bool:
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
-def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> TypedColumn:
-    """The kind of a column, told by its first cells, and its values."""
+def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> tuple[Column, Sequence[CellValue]]:
+    """A column, its kind told by its first cells, and its values: None for a cell that is not of this kind."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
-        return TypedColumn("boolean", "", [cell == "1" for cell in cells])
+        return Column(name, "boolean", ""), [cell == "1" for cell in cells]
     if _mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
-        return TypedColumn("boolean", "", [read_boolean(cell) for cell in cells])
+        return Column(name, "boolean", ""), [read_boolean(cell) for cell in cells]
     decimal_commas = decimal_commas or _groups_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
     units = {quantity.unit for quantity in quantities if quantity is not None}
@@ -168,13 +168,11 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
     if len(units) == 1 and quantities.count(None) <= (1 - _SHARE_OF_KIND) * len(quantities):
         unit = units.pop()
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
-        values: list[CellValue] = [
-            None if quantity is None or quantity.unit != unit else quantity.value for quantity in read
-        ]
-        return TypedColumn("number", unit or _unit_in(name), values)
+        values = [None if quantity is None or quantity.unit != unit else quantity.value for quantity in read]
+        return Column(name, "number", unit or _unit_in(name)), values
     if _mostly(sample, read_date):
-        return TypedColumn("date", "", [read_date(cell) for cell in cells])
-    return TypedColumn("text", "", [cell or None for cell in cells])
+        return Column(name, "date", ""), [read_date(cell) for cell in cells]
+    return Column(name, "text", ""), [cell or None for cell in cells]
 
 
 def _unit_in(name: str) -> str:
@@ -206,13 +204,6 @@ _MARKUP = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|[`*]|(?<!\w)__?|__?(?!\w)")
 
 CAPTION_SEPARATOR = " › "
 _MARKUP_SIGNS = frozenset("[`*_\\")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    kind: str
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +321,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     typed = [
         type_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
     ]
-    columns = tuple(
-        Column(plain_title(name) or name, column.kind, column.unit)
-        for name, column in zip(grid.header, typed, strict=True)
-    )
+    columns = tuple(replace(column, name=plain_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
     # A table of numbers alone, or of dates, is looked up by its first column.
     label_columns = text_columns or [0]
@@ -341,7 +329,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
         Row(
             row.start,
             row.end,
-            tuple(column.values[number] for column in typed),
+            tuple(values[number] for _, values in typed),
             row.cells,
             _labels(texts[number][at] for at in label_columns),
         )

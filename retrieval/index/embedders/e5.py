@@ -182,8 +182,8 @@ class MultilingualE5(OnnxEmbedder):
     # A character is a token at most.
     max_tokens = POSITIONS - len(prompts.document)
 
-    def __init__(self, cache_dir: Path, threads: int = 2, *, weights: Path | None = None) -> None:
-        super().__init__(threads)
+    def __init__(self, cache_dir: Path, *, weights: Path | None = None) -> None:
+        super().__init__()
         self.name = f"{NAME}/int8"
         self._cache_dir = Path(cache_dir)
         self._weights = weights

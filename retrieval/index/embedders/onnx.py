@@ -64,12 +64,8 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
     prompts: Prompts
     graph_path: Path
-
-    def __init__(self, threads: int) -> None:
-        if threads < 1:
-            raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
-        OpenedInProcess.__init__(self)
-        self.threads = threads
+    # More than two hardly speed up a short text, and take cores from other processes.
+    threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
         """The session and the tokenizer, opened now; called once a process. Raises: ImproperEmbedder."""
@@ -187,12 +183,11 @@ class LocalEmbedder(OnnxEmbedder):
         self,
         model: str,
         cache_dir: Path,
-        threads: int = 2,
         *,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:
-        super().__init__(threads)
+        super().__init__()
         folder = Path(model).expanduser()
         if not folder.is_dir():
             folder = _fetched(model, cache_dir)
@@ -294,8 +289,8 @@ DIGEST = "507d069c33f5"
 class OnnxMiniLM(LocalEmbedder):
     """384 wide, English, the first 256 tokens of a text. Raises: ImproperEmbedder for other files than expected."""
 
-    def __init__(self, cache_dir: Path, threads: int = 2) -> None:
-        super().__init__(str(_package_dir()), Path(cache_dir), threads)
+    def __init__(self, cache_dir: Path) -> None:
+        super().__init__(str(_package_dir()), Path(cache_dir))
         if not self.name.endswith(DIGEST):
             raise ImproperEmbedder(
                 f"The files in {self._read.folder} are not those of {NAME} that this version expects: reinstall the "

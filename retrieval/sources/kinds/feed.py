@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from django import forms
 from django.utils.text import slugify
@@ -40,13 +39,12 @@ class FeedConnector(HttpConnector):
     # Feeds hold what is new. What is not in them any more is not gone.
     lists_everything = False
 
-    def __init__(self, options: Mapping[str, Any], number: int) -> None:
-        super().__init__(options, number)
-        self._entries: dict[str, Fetched] = {}
+    _entries: dict[str, Fetched]
 
     def list_items(self) -> Iterator[RemoteItem]:
         import feedparser
 
+        self._entries = {}
         response = self._client.get(self.options["url"])
         check_listing(response)
         feed = feedparser.parse(

@@ -148,9 +148,7 @@ class GitConnector(Connector):
     description = _("Files of a branch, over https or in a folder of the server. Only changed files are read again.")
     form = GitOptions
 
-    def __init__(self, options: Mapping[str, Any], number: int) -> None:
-        super().__init__(options, number)
-        self._repository: Any = None
+    _repository: Any = None
 
     def __exit__(self, *error: object) -> None:
         if self._repository is not None:

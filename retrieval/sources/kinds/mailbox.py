@@ -74,9 +74,7 @@ class MailboxConnector(Connector):
     description = _("Messages of a folder, over IMAP. They are not changed on the server: unread messages stay unread.")
     form = MailboxOptions
 
-    def __init__(self, options: Mapping[str, Any], number: int) -> None:
-        super().__init__(options, number)
-        self._imap: _Connection | None = None
+    _imap: _Connection | None = None
 
     def __exit__(self, *error: object) -> None:
         if self._imap is not None:
