@@ -75,8 +75,6 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     delete = _asked(S3Storage.delete)
     exists = _asked(S3Storage.exists)
     size = _asked(S3Storage.size)
-    get_modified_time = _asked(S3Storage.get_modified_time)
-    listdir = _asked(S3Storage.listdir)
 
     def check(self) -> None:
         """Raises: FilesUnavailable when the bucket does not answer or may not be used."""

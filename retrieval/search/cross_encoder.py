@@ -110,7 +110,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         try:
             here = self._folder.exists()
             return _load(self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder"))
-        except (model_files.HubUnreachable, model_files.UnknownModel, ImproperlyConfigured) as error:
+        except (model_files.NotFetched, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
             raise RerankFailed(str(error)) from error
 

@@ -24,8 +24,6 @@ from retrieval.types import SearchFilters
 if TYPE_CHECKING:
     from retrieval.types import Passage
 
-_SIGNS = {"year=": "=", "year<": "<", "year>": ">", "year<=": "<=", "year>=": ">=", "is": "="}
-
 
 def answer_from_tables(
     question: str, filters: SearchFilters, hits: Sequence[Passage], language: str = ""
@@ -131,7 +129,7 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
 
 def describe(condition: Condition, known: KnownTable, language: str) -> str:
     name = show_name(known.columns[condition.column].name)
-    sign = _SIGNS.get(condition.operator, condition.operator)
+    sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
     value = condition.values[0]
     if known.columns[condition.column].kind == "boolean":
         yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")

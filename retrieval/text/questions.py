@@ -12,28 +12,16 @@ import unicodedata
 LEAST_LIKENESS = 0.9
 """Of two questions, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
-_QUESTION_WORDS = (
-    (
-        "when",
-        re.compile(
-            r"\b(?:when|(?:what|which) (?:year|date|day|time|century|decade)"
-            r"|wanneer|welke? (?:jaar|datum|dag)|hoe laat)\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("who", re.compile(r"\b(?:who|whom|whose|wie|wiens)\b", re.IGNORECASE)),
-    ("where", re.compile(r"\b(?:where|waar|waarheen|waarvandaan)\b", re.IGNORECASE)),
-    ("why", re.compile(r"\b(?:why|waarom)\b", re.IGNORECASE)),
-    (
-        "how many",
-        re.compile(
-            r"\b(?:how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
-            r"|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel))\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("how", re.compile(r"\b(?:how|hoe)\b", re.IGNORECASE)),
-)
+_QUESTION_WORDS = {
+    "when": "when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat",
+    "who": "who|whom|whose|wie|wiens",
+    "where": "where|waar|waarheen|waarvandaan",
+    "why": "why|waarom",
+    "how many": "how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
+    "|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel)",
+    "how": "how|hoe",
+}
+_KINDS = {kind: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for kind, words in _QUESTION_WORDS.items()}
 _WORD = re.compile(r"\w+")
 
 
@@ -49,12 +37,8 @@ def ask_alike(one: str, other: str) -> bool:
 
 
 def _kind(question: str) -> str:
-    found = [
-        (match.start(), place, kind)
-        for place, (kind, word) in enumerate(_QUESTION_WORDS)
-        if (match := word.search(question))
-    ]
-    return min(found)[2] if found else ""
+    found = [(match.start(), kind) for kind, words in _KINDS.items() if (match := words.search(question))]
+    return min(found, key=lambda pair: pair[0])[1] if found else ""
 
 
 def _codes(question: str) -> frozenset[str]:

@@ -72,24 +72,20 @@ COMPLETE = ".complete"
 """A file beside the model's that says that none is missing: a fetch that was killed leaves some."""
 
 
-class UnknownModel(Exception):
-    """There is no such model, or the client for the hub is not installed."""
-
-
-class HubUnreachable(Exception):
-    """The hub cannot be asked now; the model may exist."""
+class NotFetched(Exception):
+    """There is no such model, or the hub cannot be asked now."""
 
 
 def fetch(name: str, cache_dir: Path | None, *, kind: str) -> Path:
     """The folder of the model of that name, from the cache when it is there; ``kind`` is what messages call it.
 
-    Without ``cache_dir`` the folder is the hub client's own. Raises: UnknownModel, HubUnreachable.
+    Without ``cache_dir`` the folder is the hub client's own. Raises: NotFetched.
     """
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
-        raise UnknownModel(
+        raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
     # The cache first: a start must not wait for the hub, nor change the model by itself.
@@ -100,16 +96,16 @@ def fetch(name: str, cache_dir: Path | None, *, kind: str) -> Path:
     try:
         folder = Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=FETCHED))
     except LocalEntryNotFoundError as error:
-        raise HubUnreachable(
+        raise NotFetched(
             f"The {kind} {name} was not found locally and the hub cannot be reached: "
             "download it and give the folder's path."
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
-        raise UnknownModel(
+        raise NotFetched(
             f"There is no folder {name} and no model of that name on the hub, or it may not be read."
         ) from error
     except OSError as error:
-        raise HubUnreachable(f"The {kind} {name} could not be fetched: {type(error).__name__}.") from error
+        raise NotFetched(f"The {kind} {name} could not be fetched: {type(error).__name__}.") from error
     # Where it cannot be written, the next start asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 GRAPH_VERSION = 1
 """Part of the cached file's name; raise it whenever `graph` writes a different graph."""
@@ -105,8 +103,9 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         if not len(texts):
             return vectors
         runtime, prompt = self._opened(), self.prompts.document
-        for row, vector in enumerate(self._each(lambda text: runtime.sentence(text, prompt), texts)):
-            vectors[row] = vector
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
+            for row, vector in enumerate(pool.map(lambda text: runtime.sentence(text, prompt), texts)):
+                vectors[row] = vector
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -115,13 +114,6 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
         return self._opened().sentence(text, self.prompts.query)
-
-    def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
-        """``compute`` of each text, in order, ``threads`` at once."""
-        if self.threads == 1 or len(texts) <= 1:
-            return [compute(text) for text in texts]
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-            return list(pool.map(compute, texts))
 
     def _opened(self, progress: Callable[[str], None] | None = None) -> Runtime:
         runtime: Runtime | None = self._runtime
@@ -190,7 +182,12 @@ class LocalEmbedder(OnnxEmbedder):
         super().__init__()
         folder = Path(model).expanduser()
         if not folder.is_dir():
-            folder = _fetched(model, cache_dir)
+            if model.startswith(("/", ".", "~")):
+                raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
+            try:
+                folder = model_files.fetch(model, cache_dir, kind="embedding model")
+            except model_files.NotFetched as error:
+                raise ImproperEmbedder(str(error)) from error
         try:
             self._read = read_sentence_model(folder)
             digest = self._read.digest()
@@ -261,15 +258,6 @@ class LocalEmbedder(OnnxEmbedder):
                 f"No graph can be written from the embedding model in {self._read.folder} "
                 f"({type(error).__name__}: {_one_line(error)})."
             ) from error
-
-
-def _fetched(model: str, cache_dir: Path) -> Path:
-    if model.startswith(("/", ".", "~")):
-        raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
-    try:
-        return model_files.fetch(model, cache_dir, kind="embedding model")
-    except (model_files.UnknownModel, model_files.HubUnreachable) as error:
-        raise ImproperEmbedder(str(error)) from error
 
 
 def _spaced(prompt: str) -> str:

@@ -19,21 +19,22 @@
       button.hidden = !text.value.trim();
     };
 
-    // `fields` are those of the form for this one; `added` is called once it was.
-    const send = (name, fields, added) => {
+    const appendRow = (name) => {
       const row = template.content.firstElementChild.cloneNode(true);
       row.querySelector("[data-name]").textContent = name;
       list.append(row);
-      waiting.push({ fields, added, row });
+      return row;
+    };
+    // `fields` are those of the form for this one; `added` is called once it was.
+    const send = (name, fields, added) => {
+      waiting.push({ fields, added, row: appendRow(name) });
       next();
     };
     const refuse = (name) => {
-      const row = template.content.firstElementChild.cloneNode(true);
+      const row = appendRow(name);
       row.classList.add("failed");
-      row.querySelector("[data-name]").textContent = name;
       row.querySelector("progress").remove();
       row.querySelector("[data-state]").textContent = form.dataset.unreadable;
-      list.append(row);
     };
     const add = (file, source) => send(source, { file, source });
     const addText = (pasted, title, added) =>
