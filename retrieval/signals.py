@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from retrieval.documents.deletion import forget_documents
+from retrieval.documents.deletion import forget_document
 from retrieval.index.chunk_writer import remove_chunks
 from retrieval.models import Collection, Document, Draft, Source
 from retrieval.sources.kinds.local_files import clone_path
@@ -21,8 +21,8 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 
 
 @receiver(post_delete, sender=Document)
-def forget_document(instance: Document, **_: Any) -> None:
-    forget_documents([instance])
+def forget_what_a_document_left(instance: Document, **_: Any) -> None:
+    forget_document(instance)
 
 
 @receiver(post_delete, sender=Source)

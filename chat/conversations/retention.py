@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, DeletedDocument, StreamedEvent
-from retrieval.documents.deletion import documents_deleted
 from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200
@@ -37,12 +36,9 @@ def delete_old_conversations() -> int:
     return deleted
 
 
-@receiver(documents_deleted, dispatch_uid="chat.note_deleted_documents")
-def _note_deleted_documents(documents: Sequence[Document], **_: Any) -> None:
-    DeletedDocument.objects.bulk_create(
-        DeletedDocument(document_id=document.pk, title=document.title, added_at=document.created_at)
-        for document in documents
-    )
+@receiver(post_delete, sender=Document)
+def _note_deleted_document(instance: Document, **_: Any) -> None:
+    DeletedDocument.objects.create(document_id=instance.pk, title=instance.title, added_at=instance.created_at)
 
 
 def forget_deleted_documents() -> int:

@@ -1,14 +1,13 @@
-"""Removes what belongs to deleted documents: files, pictures, recognised text, and references in other rows."""
+"""Removes what belongs to deleted documents: files, pictures and recognised text."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
-from django.dispatch import Signal
 
 from retrieval.documents.recognition.pages import forget_pages
 from retrieval.exceptions import FilesUnavailable
@@ -16,23 +15,18 @@ from retrieval.models import Document
 
 logger = logging.getLogger(__name__)
 
-# Sent with ``documents`` in the transaction that deletes them, however that is done.
-documents_deleted = Signal()
 
-
-def forget_documents(documents: Sequence[Document]) -> None:
-    """Clean up after documents. Call it after their rows are deleted, in the same transaction."""
-    documents_deleted.send(sender=Document, documents=documents)
-    forget_files([str(document.file.name) for document in documents])
-    hashes = {document.content_hash for document in documents if document.file}
+def forget_document(document: Document) -> None:
+    """Clean up after a document. Call it after its row is deleted, in the same transaction."""
+    forget_files([document.file.name])
+    content_hash = document.content_hash
 
     def forget_pictures() -> None:
-        kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
-        for content_hash in hashes - kept:
+        if not Document.objects.filter(content_hash=content_hash).exists():
             forget_page_pictures(page_pictures(), content_hash)
 
-    if hashes:
-        forget_pages(hashes)
+    if document.file:
+        forget_pages([content_hash])
         transaction.on_commit(forget_pictures)
 
 
@@ -46,7 +40,7 @@ def forget_files(names: Iterable[str | None]) -> None:
             try:
                 Document.file.field.storage.delete(name)
             except FilesUnavailable:
-                # The documents are deleted all the same, and others are still to be told.
+                # The documents are deleted all the same.
                 logger.warning("The file %s could not be deleted from its bucket.", name)
 
     if forgotten:

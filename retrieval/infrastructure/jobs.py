@@ -194,10 +194,7 @@ class Job(Leased):
 
     def interrupt(self) -> None:
         """Take the lease from a dead worker. A job that kills its workers would do so for ever, and is ended."""
-        if self.is_last_attempt:
-            self.end(self.FAILED, self.INTERRUPTED % self.attempts)
-        else:
-            self.postpone(self.error, timedelta())
+        self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:

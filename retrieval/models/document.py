@@ -53,8 +53,7 @@ def left_out_sentences(left_out: Iterable[tuple[str, list[str], int]]) -> str:
         named, more = ", ".join(names), count - len(names)
         if names and more > 0:
             named += ngettext(" and %d more", " and %d more", more) % more
-        # Of a file that was read before kinds were kept, the names are the sentence.
-        sentences.append(_LEFT_OUT[kind] % {"names": named, "count": count} if kind in _LEFT_OUT else named)
+        sentences.append(_LEFT_OUT[kind] % {"names": named, "count": count})
     return " ".join(sentences)
 
 

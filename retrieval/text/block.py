@@ -56,11 +56,10 @@ _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
 def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
-    """The blocks that were stored with a chunk that starts at ``origin``; rows of an older form are left out."""
+    """The blocks that were stored with a chunk that starts at ``origin``."""
     return tuple(
         Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
         for start, end, letter, heading, section_end, *lead_in in rows
-        if letter in _KIND_OF
     )
 
 
