@@ -271,7 +271,7 @@ class Comparison:
                         self._source.collection,
                         item.name,
                         data,
-                        title=(fetched.title or found.title)[:500],
+                        title=found.title[:500],
                         url=found.url if len(found.url) <= _LONGEST_NAME else "",
                         metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
                         origin=self._source,

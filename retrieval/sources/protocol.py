@@ -71,7 +71,6 @@ class Fetched:
 
     data: bytes | None
     name: str = ""
-    title: str = ""
     validators: Mapping[str, str] = field(default_factory=dict)
     links: tuple[RemoteItem, ...] = ()
 

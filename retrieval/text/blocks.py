@@ -160,7 +160,7 @@ class Scanner:
         if body.startswith(">>> "):
             return self._add(BlockKind.CODE, at, self._find_end(at, lambda _: True))
         if self._opens_table(at):
-            return self._add(BlockKind.TABLE, at, self._find_end(at, lambda line: "|" in line.body))
+            return self._add(BlockKind.TABLE, at, self._find_end(at, lambda end: "|" in self._lines[end].body))
         if name := read_field(body):
             return self._read_records(at, name)
         if item := read_item(body):
@@ -202,11 +202,8 @@ class Scanner:
         return self._add(BlockKind.RECORDS, at, end) if is_table else self._read_paragraph(at)
 
     def _read_paragraph(self, at: int) -> int:
-        first = self._lines[at]
-        end = at + 1
-        while self._is_text(end, at) and not self._begins_anew(end, first.quoted):
-            end += 1
-        return self._add(BlockKind.PARAGRAPH, at, end)
+        quoted = self._lines[at].quoted
+        return self._add(BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_anew(end, quoted)))
 
     def _read_list(self, at: int, item: Item) -> int:
         first = self._lines[at]
@@ -255,9 +252,10 @@ class Scanner:
 
     # What stands around a line
 
-    def _find_end(self, at: int, belongs: Callable[[Line], bool]) -> int:
+    def _find_end(self, at: int, belongs: Callable[[int], bool]) -> int:
+        """The line after those of text below line ``at`` that belong to it."""
         end = at + 1
-        while self._is_text(end, at) and belongs(self._lines[end]):
+        while self._is_text(end, at) and belongs(end):
             end += 1
         return end
 
@@ -299,15 +297,12 @@ class Scanner:
 
     def _find_indented_end(self, at: int, indent: int) -> int:
         """The line after the last one from ``at`` on that stands at ``indent`` or deeper."""
-        end = at
-        section = self._lines[at].section
-        while at < len(self._lines):
-            line = self._lines[at]
-            at += 1
+        end, section = at, self._lines[at].section
+        for below, line in enumerate(islice(self._lines, at, None), at + 1):
             if line.section != section or (line.role == LineRole.TEXT and line.indent < indent):
                 break
             if line.role == LineRole.TEXT:
-                end = at
+                end = below
         return end
 
     def _find_table_end(self, at: int) -> int:
