@@ -24,7 +24,7 @@ def read_rows(question: str, table: KnownTable) -> TableReading | None:
     None when the question names neither."""
     spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
-    conditions = [*_named(question, spans, table), *_bounds(question, spans, words, table)]
+    conditions = [*_named(question, spans), *_bounds(question, spans, words, table)]
     order, is_least = _order(spans, words, table)
     if not conditions and order is None:
         return None
@@ -71,12 +71,11 @@ def _names(word: str, table: KnownTable, column: int) -> bool:
     return begins or word in table.words_of_column(column)
 
 
-def _named(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
+def _named(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
     """One condition for each column with values that are named: any of these, or with "not" before them none."""
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
-        is_clear = span.kind is Kind.VALUE and not span.key.isdigit()
-        if is_clear:
+        if span.kind is Kind.VALUE and not span.key.isdigit():
             # Of several columns that hold it the first: what a row is about stands at the left.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)

@@ -12,7 +12,7 @@ from html import unescape
 from itertools import islice, pairwise
 
 from retrieval.text.block import Block, BlockKind
-from retrieval.text.block_lines import closes_fence, is_delimiter, opens_fence, read_item, read_lines
+from retrieval.text.block_lines import BULLET, closes_fence, is_delimiter, opens_fence, read_item, read_lines
 from retrieval.text.sentences import strip_range
 
 Span = tuple[int, int]
@@ -89,7 +89,7 @@ def _find_items(text: str, start: int, end: int) -> Iterator[int]:
         if item is None:
             continue
         if base is None:
-            base, is_numbered = line.indent, item.number is not None
-        if line.indent < base + 2 and (item.number is not None) == is_numbered:
+            base, is_numbered = line.indent, item != BULLET
+        if line.indent < base + 2 and (item != BULLET) == is_numbered:
             base = min(base, line.indent)
             yield start + line.start

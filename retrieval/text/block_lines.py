@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 from retrieval.text.extracted import find_line_starts
 
@@ -31,23 +30,21 @@ _NEXT_FIELD = re.compile(r"; [^:;.!?|]{1,80}: ")
 _LONGEST_SNIFF = 2_000
 
 
-class Item(NamedTuple):
-    """The mark of a list item: ``number`` is None for a bullet."""
-
-    number: int | None
+BULLET = -1
+"""The number of an item of a list that is not numbered."""
 
 
-def read_item(body: str) -> Item | None:
-    """The mark at the start of the line, if the line is an item of a list."""
+def read_item(body: str) -> int | None:
+    """The number of the list item that begins with the line; None for another line."""
     bullet = _BULLET.match(body)
     if bullet:
-        return None if is_rule(body) else Item(None)
+        return None if is_rule(body) else BULLET
     number = _NUMBER.match(body)
     if not number:
         return None
     digits = number["step"] or number["number"] or number["bracketed"]
     letter = number["letter"] or number["bracketed_letter"]
-    return Item(int(digits) if digits else ord(letter) - ord("a") + 1)
+    return int(digits) if digits else ord(letter) - ord("a") + 1
 
 
 def is_rule(body: str) -> bool:

@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_lines import (
-    Item,
+    BULLET,
     Line,
     LineRole,
     Title,
@@ -163,7 +163,7 @@ class Scanner:
             return self._add(BlockKind.TABLE, at, self._find_end(at, lambda end: "|" in self._lines[end].body))
         if name := read_field(body):
             return self._read_records(at, name)
-        if item := read_item(body):
+        if (item := read_item(body)) is not None:
             return self._read_list(at, item)
         if self._opens_code(at):
             return self._add(BlockKind.CODE, at, self._find_indented_end(at, self._container + _CODE_INDENT))
@@ -205,12 +205,12 @@ class Scanner:
         quoted = self._lines[at].quoted
         return self._add(BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_anew(end, quoted)))
 
-    def _read_list(self, at: int, item: Item) -> int:
+    def _read_list(self, at: int, number: int) -> int:
         first = self._lines[at]
         item_lines = [at]
         base = first.indent
-        is_numbered = item.number is not None
-        first_number = last_number = item.number or 0
+        is_numbered = number != BULLET
+        first_number = last_number = max(number, 0)
         end = at + 1
         below = at + 1
         while below < len(self._lines):
@@ -221,13 +221,13 @@ class Scanner:
                 below += 1
                 continue
             is_apart = below > end
-            next_item = read_item(line.body)
-            if next_item is not None:
+            next_number = read_item(line.body)
+            if next_number is not None:
                 is_inner = line.indent >= base + 2
-                is_like = (next_item.number is None) == (not is_numbered)
+                is_like = (next_number != BULLET) == is_numbered
                 if not is_inner and is_like:
                     base = min(base, line.indent)
-                    last_number = next_item.number or last_number + 1
+                    last_number = next_number if next_number > 0 else last_number + 1
                 elif not is_inner and (not is_numbered or is_apart):
                     break
                 item_lines.append(below)
@@ -327,9 +327,8 @@ class Scanner:
         line = self._lines[at]
         if line.quoted > quoted or line.body.startswith(("<!--", ">>> ")) or is_hidden(line.body):
             return True
-        item = read_item(line.body)
-        if item is not None:
-            return item.number is None or item.number <= 1
+        if (number := read_item(line.body)) is not None:
+            return number <= 1
         return bool(opens_fence(line.body) or opens_admonition(line.body) or self._opens_table(at))
 
 
@@ -354,13 +353,6 @@ def join(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[B
     drafts = _join_steps(text, drafts)
     drafts = _attach_lead_ins(text, drafts)
     return _join_questions(text, titles, drafts)
-
-
-def _first_line(text: str, draft: BlockDraft) -> tuple[int, int]:
-    """The range of the draft's first line, or of its first characters."""
-    limit = min(draft.end, draft.start + _LONGEST_QUESTION + 100)
-    line_end = text.find("\n", draft.start, limit)
-    return draft.start, limit if line_end < 0 else line_end
 
 
 def _is_bold_line(text: str, draft: BlockDraft) -> bool:
@@ -517,9 +509,8 @@ def _answers(question: BlockDraft, draft: BlockDraft) -> bool:
 
 def _find_question(text: str, draft: BlockDraft) -> tuple[int, int] | None:
     """The question that opens the paragraph, on a line of its own."""
-    start, end = _first_line(text, draft)
-    line = text[start:end].rstrip()
-    end = start + len(line)
+    line = text[draft.start : draft.end].split("\n", 1)[0].rstrip()
+    start, end = draft.start, draft.start + len(line)
     if len(line) > _LONGEST_QUESTION or not line.rstrip("*_ ").endswith("?"):
         return None
     is_alone = end == draft.end and line[0].isupper()

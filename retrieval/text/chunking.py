@@ -47,15 +47,14 @@ def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tupl
     """Stretches of ``unit`` that hold its every non-space character: its lines, or some of about the size of the
     limit.
     """
+    at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
-        at, cut = unit.start, unit.best_cut
         for line in text[unit.start : unit.end].split("\n"):
             if line.strip():
                 yield at, at + len(line.rstrip()), cut
             cut = Break.SENTENCE if line.strip() else Break.PARAGRAPH
             at += len(line) + 1
         return
-    at, cut = unit.start, unit.best_cut
     size = max(1, int((unit.end - unit.start) * limit / unit.cost * 0.9))
     size = min(size, max(1, (unit.end - unit.start) // 2))
     while at < unit.end:
@@ -102,7 +101,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             used += units[stop].cost
             stop += 1
         if stop < len(units):
-            stop = _find_best_stop(units, first, max(done + 1, first + 1), stop, used)
+            stop = _find_best_stop(units, max(done + 1, first + 1), stop, used)
         yield units[first].start, units[stop - 1].end
         if stop == len(units):
             return
@@ -118,7 +117,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             left += units[first].cost
 
 
-def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, used: int) -> int:
+def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> int:
     """The best cut that leaves at least two thirds of what was gathered; the last of equals."""
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):

@@ -54,7 +54,7 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
-        inside = _rows_within(rows, level, upright)
+        inside = _rows_within(rows, level)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
             table = _read_between_rules(rows, inside, level)
@@ -147,9 +147,7 @@ def _meet(level: RuledLine, upright: RuledLine) -> bool:
     )
 
 
-def _rows_within(
-    rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
-) -> list[PrintedRow]:
+def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list[PrintedRow]:
     top, bottom = level[0].at - _NEAR, level[-1].at + _NEAR
     left, right = min(rule.start for rule in level) - _NEAR, max(rule.end for rule in level) + _NEAR
     inside = []
