@@ -19,7 +19,6 @@ from retrieval.text.extracted import ExtractedText, Section, Span, sections_abov
 from retrieval.text.sentences import Break, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
-_TARGETS = re.compile(r"^\.\. .*$", re.M)
 
 
 def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> i
     return best
 
 
-CHUNKER_VERSION = "7"
+CHUNKER_VERSION = "8"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
@@ -138,8 +137,6 @@ SPECIAL_TOKENS = 2
 MAX_CONTEXT_CHARS = 160
 SHORTEST_RECORD = 20
 """Mean tokens from which the rows of a table become passages of their own."""
-# A heading, a caption and two sentences.
-LONGEST_LEAD_UNITS = 4
 _SEPARATOR = " > "
 _BATCH = 2_000
 # A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
@@ -273,7 +270,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
     regions = []
     for (start, path), (end, _) in pairwise([*paths, (len(text), ())]):
         if path:
-            head = _TARGETS.sub("", text[start : min(end, start + 1000)])
+            head = text[start : min(end, start + 1000)]
             leads = end - start < 1000 and _WORDS.findall(head) == _WORDS.findall(path[-1])
         else:
             leads = bool(sections) and end - start < 300
@@ -360,24 +357,14 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
 
 
 def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
-    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least. A table
-    that fits by itself, but not with its heading and caption, is cut too: these alone would be near to every question.
-    """
+    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
     by_line = True
     while True:
         found = [
             (group, unit)
             for group in groups
-            for at, unit in enumerate(group.units)
-            if unit.end - unit.start > 1
-            and (
-                unit.cost > limits[group.path]
-                or (
-                    by_line
-                    and not unit.is_prose
-                    and _is_short_lead(group, at, limits[group.path] - unit.cost, limits.budget)
-                )
-            )
+            for unit in group.units
+            if unit.end - unit.start > 1 and unit.cost > limits[group.path]
         ]
         if not found:
             return
@@ -390,12 +377,6 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
         for group in groups:
             group.units = [piece for unit in group.units for piece in replaced.get((unit.start, unit.end), [unit])]
         by_line = False
-
-
-def _is_short_lead(group: _Group, at: int, room: int, budget: int) -> bool:
-    """Whether hardly anything stands before a unit of the group, and does not fit into the ``room`` beside it."""
-    lead = sum(unit.cost for unit in group.units[:at]) if at <= LONGEST_LEAD_UNITS else budget
-    return room < lead <= budget // 8
 
 
 def _enforce_limits(

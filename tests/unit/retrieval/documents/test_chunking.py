@@ -196,17 +196,6 @@ def test_a_heading_without_a_text_goes_with_what_follows() -> None:
     assert (second.heading_path, second.text[:11]) == (("Committee", "Powers"), "# Committee")
 
 
-def test_a_numbered_heading_and_a_caption_are_no_passage_beside_their_table() -> None:
-    """So short a passage is near to every question."""
-    rows = "\n".join(f"| row {at} | some value of {at} |" for at in range(11))
-    source = (
-        f"# T\n\n{SENTENCES[:300]}\n\n## 2.4.3. Storage of it\n\nTable 2. Storage\n\n| a | b |\n|---|---|\n{rows}\n"
-    )
-    table = [passage for passage in chunk(markdown(source), count_words, 130) if "2.4.3." in passage.text]
-    assert [passage.text.count("2.4.3. Storage of it") for passage in table] == [1]
-    assert "| row 3 |" in table[0].text
-
-
 def test_an_unbroken_line_is_cut_hard() -> None:
     extracted = ExtractedText("x" * 5_000_00, "text/plain", "t")
     chunks = chunk(extracted, lambda texts: [1] * len(texts), 256)
