@@ -138,7 +138,7 @@ NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
 # A question of so few words seldom stands alone.
-FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 5, (0.4, 0.6)
+FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, (0.4, 0.6)
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
 # What a passage gains to which a curator gave the question: more than any ranking can make up for.
