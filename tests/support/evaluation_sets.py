@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet
 from evaluation.runs import queue, run_execution
 from evaluation.sets.building import expect
-from retrieval.models import Chunk, Collection, Document, SearchProfile, SearchProfileVersion
+from retrieval.models import Chunk, Collection, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
@@ -43,11 +42,6 @@ ANSWERS = {
     "When does the warehouse open and close?": "It opens at 10:30.",
     "Who won the football championship of 1974?": None,
 }
-
-
-def fill(collection: Collection, ingest: Callable[..., Document]) -> None:
-    for source, text in DOCUMENTS.items():
-        ingest(collection, source, text)
 
 
 def set_of(collection: Collection, slug: str = "library", questions: dict[str, str] = QUESTIONS) -> EvaluationSet:

@@ -80,22 +80,6 @@ def room_of(path: Path) -> str:
     return "/".join(path.parts[:2]) if len(path.parts) > 2 and not _FOLDERS_OF_DJANGO & set(path.parts) else ""
 
 
-def imports_both_ways(importers: dict[Path, set[Path]]) -> list[str]:
-    """Imports between two rooms of one app that import each other, in the direction of the fewer."""
-    between = defaultdict(list)
-    for path, known in importers.items():
-        for importer in known:
-            rooms = room_of(importer), room_of(path)
-            if all(rooms) and rooms[0] != rooms[1] and importer.parts[0] == path.parts[0]:
-                between[rooms].append(f"{importer} imports {path}")
-    return [
-        text
-        for (one, other), texts in between.items()
-        if (len(texts), one) < (len(between.get((other, one), ())), other)
-        for text in texts
-    ]
-
-
 def count(root: Path = ROOT) -> dict[str, str]:
     """The figures of a checkout, by their label in the table of `docs/architecture.md`."""
     texts = read_modules(root)
@@ -117,7 +101,6 @@ def count(root: Path = ROOT) -> dict[str, str]:
         "modules of fewer than 40 lines": sum(texts[path].count("\n") < 40 for path in modules),
         "names that several modules of an app have": len(repeated_module_names(texts)),
         "parts of the deepest path": max(len(path.parts) for path in modules),
-        "imports back up between the rooms of an app": len(imports_both_ways(importers)),
         "settings in `.env.example`": _count_lines(r"^#?[A-Z_0-9]+=", root / ".env.example"),
         "packages in `requirements.txt`": _count_lines(r"^\w", root / "requirements.txt"),
     }

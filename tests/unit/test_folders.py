@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.support.house import (
     importers_of,
-    imports_both_ways,
     modules_of_one_neighbour,
     read_modules,
     repeated_class_names,
@@ -33,10 +32,6 @@ def test_no_two_modules_of_an_app_have_the_same_name() -> None:
 
 def test_no_two_modules_define_a_class_of_the_same_name() -> None:
     assert repeated_class_names(read_modules()) == {}
-
-
-def test_no_two_rooms_of_an_app_import_each_other() -> None:
-    assert imports_both_ways(importers()) == []
 
 
 def test_what_one_module_alone_imports_is_a_topic_or_a_part_of_that_module() -> None:

@@ -16,7 +16,7 @@ from bench.answers.askers import SiteAsker
 from bench.answers.graded import GradedQuestion
 from evaluation.expectations import Expectations
 from retrieval.models import Collection
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,11 +28,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Any) -> Collection:
-    ingest(collection, "pumps.md", PUMPS)
-    return collection
+library = library_of({"pumps.md": PUMPS})
 
 
 @pytest.fixture

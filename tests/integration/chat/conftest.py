@@ -1,24 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
 from chat import conf
-from retrieval.models import Collection, Document
 from tests.support.asking import PUMP, Gated, client_of
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
-
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    """A collection with one document, about a pump."""
-    ingest(collection, "pump.md", PUMP)
-    return collection
+library = library_of({"pump.md": PUMP})
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,12 +24,8 @@ GV-1,valve,2100,48.00
 QUESTION = "What is the cheapest pump?"
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "parts.csv", PARTS)
-    ingest(collection, "passwords.md", "# Passwords\n\nA password for the console has at least 14 characters.\n")
-    return collection
+PASSWORDS = "# Passwords\n\nA password for the console has at least 14 characters.\n"
+library = library_of({"parts.csv": PARTS, "passwords.md": PASSWORDS})
 
 
 def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collection, api: APIClient) -> None:

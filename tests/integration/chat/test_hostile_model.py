@@ -17,7 +17,7 @@ from chat.models import Answer
 from chat.streaming import asking
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,11 +28,7 @@ ANSWER_TOKENS = 3000
 SAID = "The zeppelin weighs 215 tonnes [1]"
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "zeppelin.md", "# The zeppelin\n\nThe zeppelin is filled with hydrogen and weighs 215 tonnes.")
-    return collection
+library = library_of({"zeppelin.md": "# The zeppelin\n\nThe zeppelin is filled with hydrogen and weighs 215 tonnes."})
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +15,11 @@ from rest_framework.test import APIClient
 from chat import conf
 from chat.models import Answer, Conversation, LanguageModel, ModelTrial, QuestionCount
 from chat.streaming import asking, streams
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 from tests.support.model_server import ModelServer, call_pieces, model_server
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,11 +29,7 @@ CHANGE = "/admin/chat/languagemodel/{}/change/"
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    ingest(collection, "pump.md", PUMP)
-    return collection
+library = library_of({"pump.md": PUMP})
 
 
 @pytest.fixture

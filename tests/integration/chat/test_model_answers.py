@@ -328,18 +328,6 @@ async def test_the_conversation_is_told_as_a_quotation(library: Collection, mode
     assert "gnore all" not in user
 
 
-async def test_sources_that_do_not_fit_are_in_the_trace(
-    library: Collection, ingest: Ingest, model: ModelServer, settings: LazySettings
-) -> None:
-    for number in range(3):
-        await sync_to_async(ingest)(library, f"{number}.md", f"# Pump {number}\n\n" + f"Pump {number} is heavy. " * 60)
-    settings.OPENAI_MAX_TOKENS, settings.OPENAI_CONTEXT_TOKENS = 100, 700
-    answer, _ = await ask("How heavy is the pump?")
-    left_out = answer.trace["prompt"]["sources_left_out"]
-    assert left_out
-    assert len(left_out) < len(answer.sources)
-
-
 async def test_an_instruction_to_the_site_reaches_no_model(
     library: Collection, model: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:

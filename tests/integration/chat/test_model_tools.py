@@ -25,7 +25,7 @@ from chat.tasks import try_model
 from retrieval.models import Collection, Document
 from tests.support.asking import ask
 from tests.support.model_server import ModelServer, call_pieces
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of, remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,11 +43,7 @@ QUESTION = "May the MX-9920-W carry glycol?"
 HEAVY = '{"question": "How heavy is the GV-200?"}'
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "pump.md", PUMP)
-    return collection
+library = library_of({"pump.md": PUMP})
 
 
 @pytest.fixture

@@ -162,8 +162,7 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(
 ) -> None:
     collection_deleted(document)
     clerk = User.objects.create_user("clerk", is_staff=True)
-    desk = Client()
-    desk.force_login(clerk)
+    desk = client_of(clerk)
     assert desk.get(f"/api/v1/answers/{answer.pk}/").status_code == 404
     assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 404
     clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))

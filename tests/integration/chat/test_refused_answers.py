@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 from rest_framework.test import APIClient
@@ -17,10 +17,10 @@ from rest_framework.test import APIClient
 from chat.answering import pipeline
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
-from chat.streaming import asking, streams
 from chat.types import AnswerDraft, AnswerToken, Choice, Completed, NearPlace
 from retrieval.models import Collection, Document
-from tests.support.remembered import remembered
+from tests.support.asking import answered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,11 +33,7 @@ MEANT = ("How heavy is the MX-9920-W?", "How heavy is the MX-9940-W?")
 CHOICES = tuple(Choice(question, question) for question in MEANT)
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
-    ingest(collection, "passwords.md", PASSWORDS)
-    return collection
+library = library_of({"passwords.md": PASSWORDS})
 
 
 @pytest.fixture
@@ -69,10 +65,8 @@ def refusal(searched: AnswerDraft, end: Completed) -> Completed:
 
 
 def ask(user: Any = None, **options: Any) -> Answer:
-    answer = asking.begin(QUESTION, user=user or AnonymousUser(), visitor="" if user else "browser-1", **options)
-    async_to_sync(streams.finish)(answer.pk)
-    answer.refresh_from_db()
-    return answer
+    asker = {"user": user, "visitor": ""} if user else {}
+    return answered(QUESTION, **asker, **options)
 
 
 def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
@@ -224,7 +218,5 @@ def test_choices_may_name_what_any_searched_document_names(
 
 
 def test_a_name_that_no_document_has_is_told(library: Collection) -> None:
-    answer = asking.begin("How long must a password for Frobnicate be?", user=AnonymousUser(), visitor="browser-1")
-    async_to_sync(streams.finish)(answer.pk)
-    answer.refresh_from_db()
+    answer = answered("How long must a password for Frobnicate be?")
     assert "The documents do not mention Frobnicate." in answer.notice

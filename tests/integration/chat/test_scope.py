@@ -130,10 +130,8 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(
 
 def test_a_branch_shows_nothing_that_was_lost_since(library: Collection) -> None:
     owner = User.objects.create_user("owner")
-    client = Client()
-    client.force_login(owner)
-    begun = asking.begin("How heavy is the old pump?", user=owner, visitor="", collection="archive")
-    async_to_sync(streams.finish)(begun.pk)
+    client = client_of(owner)
+    begun = answered("How heavy is the old pump?", user=owner, visitor="", collection="archive")
     client.post("/ask/", {"question": "and the valve?", "conversation": begun.conversation_id, "collection": "library"})
     client.post("/ask/", {"question": "and the ball valve?", "edits": Answer.objects.latest("created_at").pk})
     branch = Answer.objects.latest("created_at").conversation

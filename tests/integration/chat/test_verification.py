@@ -6,7 +6,6 @@ import pytest
 
 from chat.answering.citations import find_markers
 from chat.answering.verification import verify
-from chat.types import CheckedStatement
 from tests.unit.chat.answering.test_evidence import source
 
 CONTENT = """Before the work:
@@ -29,10 +28,6 @@ def verified(text: str) -> list[tuple[int, str]]:
         if citation.marker == 1:
             assert citation.quote == CONTENT[citation.start - 100 : citation.end - 100]
     return [(citation.marker, citation.quote) for citation in citations]
-
-
-def checked(text: str) -> list[CheckedStatement]:
-    return list(verify(text, [source(CONTENT), source(WARRANTY, marker=2)]).statements)
 
 
 def test_a_sentence_over_two_lines_is_quoted_as_it_stands() -> None:
@@ -78,35 +73,3 @@ def test_every_marker_has_its_own_citation_at_its_position(text: str) -> None:
     assert pump == repeated
     assert "Pump" in pump
     assert "Pump" not in valve
-
-
-@pytest.mark.parametrize(
-    ("text", "supported", "reasons", "place"),
-    [
-        ("It weighs 3450 grams. [1]", True, (), "It weighs 3450 grams."),
-        ("The pump's weight is 3450 grams. [1]", True, (), "It weighs 3450 grams."),
-        ("The pump weighs 3400 grams. [1]", False, ("number",), "It weighs 3450 grams."),
-        ("The pump must run dry. [1]", False, ("negation",), "The pump must not run dry."),
-        ("The guarantee lasts for two years.", True, ("uncited",), "The warranty lasts two years."),
-    ],
-)
-def test_a_sentence_is_checked_against_what_it_cites(
-    text: str, supported: bool, reasons: tuple[str, ...], place: str
-) -> None:
-    (statement,) = checked(text)
-    assert (statement.supported, statement.reasons) == (supported, reasons)
-    assert text[statement.start : statement.end] == text.removesuffix(" [1]")
-    assert statement.best is not None
-    held = {1: CONTENT, 2: WARRANTY}[statement.best.marker]
-    assert held[statement.best.start - 100 : statement.best.end - 100] == place
-
-
-def test_what_claims_nothing_is_not_marked() -> None:
-    steps = "## Steps\n\n```sh\nrun --fast\n```\n[1]"
-    text = f"Sure, I can help! Here is how:\n\n{steps}\n\nThe documents do not say how long."
-    assert [each.support for each in checked(text)] == [None] * 3
-
-
-def test_another_language_than_the_source_is_not_measured() -> None:
-    (statement,) = checked("De pomp weegt 3450 gram en dat is niet veel voor een pomp van deze soort [1].")
-    assert (statement.support, statement.supported, statement.reasons) == (None, None, ())

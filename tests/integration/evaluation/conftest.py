@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.models import Collection
-from tests.support.evaluation_sets import answers_of, fill, set_of
-from tests.support.remembered import remembered
+from tests.support.evaluation_sets import DOCUMENTS, answers_of, set_of
+from tests.support.remembered import library_of
 
-
-@pytest.fixture
-@remembered
-def library(collection, ingest) -> Collection:
-    fill(collection, ingest)
-    return collection
+library = library_of(DOCUMENTS)
 
 
 @pytest.fixture

@@ -170,15 +170,6 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     assert sentence(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
 
 
-def test_few_visitors_allow_no_conclusion(boss):
-    experiment = started(boss)
-    simulate(experiment, 120, lambda arm: 0.9 if arm is Arm.TREATMENT else 0.3)
-    assert report(experiment).verdict is ExperimentVerdict.WAITING
-    assert report(experiment).effects[experiment.metric] is None
-    assert "too few visitors" in sentence(report(experiment))
-    assert "nothing can be said" in experiments.end(experiment, boss).conclusion
-
-
 # The whole way -------------------------------------------------------------------------------------------------------
 
 

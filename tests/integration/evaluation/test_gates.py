@@ -10,7 +10,7 @@ from evaluation.gates import Verdict
 from evaluation.models import EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
 from retrieval import gates as publication_gates
 from retrieval.gates import Gate, PublicationRefused
-from retrieval.models import Document, Publication
+from retrieval.models import Document
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, measure_all, version_of
 
@@ -39,15 +39,6 @@ def pretend_many(run: EvaluationRun, hits: list[float]) -> None:
     """Give the run's questions these values, so that an interval is as narrow as a test needs it."""
     for result, hit in zip(run.results.all(), hits, strict=True):
         QuestionResult.objects.filter(pk=result.pk).update(hit=hit)
-
-
-def test_what_was_not_measured_is_not_published(policy, words, meaning) -> None:
-    with pytest.raises(PublicationRefused, match="have not both been measured") as caught:
-        profiles.publish(words)
-    (objection,) = caught.value.objections
-    assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/versions/{words.pk}/"
-    assert profiles.published_version() == meaning
-    assert Publication.objects.count() == 1
 
 
 def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, meaning) -> None:

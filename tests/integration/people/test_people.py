@@ -13,18 +13,18 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 
 from chat.conversations.retention import delete_old_conversations, forget_deleted_documents
 from chat.models import Answer, Conversation, DeletedDocument, Feedback, StreamedEvent
-from chat.streaming import answer_cache, asking
+from chat.streaming import answer_cache
 from ragsite.accounts.people import erase_person
 from ragsite.models import ApiKey, AuditEntry, Invitation
 from ragsite.operations.audit_log import record
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
 from retrieval.rights import everything
+from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -71,8 +71,7 @@ def test_a_person_downloads_what_is_kept(client, reader, boss):
 
 def test_a_person_erases_themselves_and_what_remains_is_named(client, reader, boss):
     client.force_login(reader)
-    elsewhere = Client()
-    elsewhere.force_login(reader)
+    elsewhere = client_of(reader)
     asked(reader)
     kept = asked(boss)
     key_of(reader)
@@ -163,15 +162,9 @@ def test_old_conversations_go_with_all_that_hangs_on_them(reader, settings):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(collection, ingest, reader):
-    from asgiref.sync import async_to_sync
-
-    from chat.streaming import streams
-
     secret = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     question = "How many grams does the pump weigh?"
-    answer = asking.begin(question, user=reader, visitor="")
-    async_to_sync(streams.finish)(answer.pk)
-    answer.refresh_from_db()
+    answer = answered(question, user=reader, visitor="")
     assert answer_cache.find(answer.cache_key) is not None
     assert "3450 grams" not in json.dumps(answer.trace)
     assert "3450" in str(list(answer.events.values()))
@@ -186,7 +179,4 @@ def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(col
     assert answer_cache.find(answer.cache_key) is None
     assert not answer.events.exists()
     assert not DeletedDocument.objects.exists()
-    again = asking.begin(question, user=reader, visitor="")
-    async_to_sync(streams.finish)(again.pk)
-    again.refresh_from_db()
-    assert "3450" not in again.text
+    assert "3450" not in answered(question, user=reader, visitor="").text

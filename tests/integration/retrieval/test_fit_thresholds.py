@@ -8,16 +8,13 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.test import Client
 from django.urls import reverse
 
 from chat.models import Answer
-from chat.streaming import asking, streams
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.index import closeness
@@ -26,6 +23,7 @@ from retrieval.index.closeness import forget_calibrations
 from retrieval.index.reembedding import reembed
 from retrieval.models import Collection, Document
 from retrieval.protocols import TextEmbedder
+from tests.support.asking import answered, client_of
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,12 +72,7 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
 
 def ask_all() -> list[Answer]:
     forget_queries()
-    answers = []
-    for question in QUESTIONS:
-        answer = asking.begin(question, user=None, visitor="browser-1", anew=True)
-        async_to_sync(streams.finish)(answer.pk)
-        answers.append(Answer.objects.get(pk=answer.pk))
-    return answers
+    return [answered(question, anew=True) for question in QUESTIONS]
 
 
 def printed(*command: str) -> str:
@@ -105,8 +98,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     reembed(lambda *_: None)
     with caplog.at_level(logging.WARNING):
         by_words = ask_all()
-    staff = Client()
-    staff.force_login(User.objects.create_superuser("admin", password="a long enough one"))
+    staff = client_of(User.objects.create_superuser("admin", password="a long enough one"))
     told = [
         caplog.text,
         printed("check"),

@@ -23,7 +23,7 @@ from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import remembered
+from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,13 +36,13 @@ def profile() -> SearchProfile:
     return SearchProfile.objects.create(slug="default", name="Default")
 
 
-@pytest.fixture
-@remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
-    ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a circulation pump.")
-    ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn.")
-    ingest(collection, "hours.md", "# Opening hours\n\nThe warehouse is open from eight until five.")
-    return collection
+library = library_of(
+    {
+        "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a circulation pump.",
+        "valve.md": "# Valves\n\nA ball valve closes with a quarter turn.",
+        "hours.md": "# Opening hours\n\nThe warehouse is open from eight until five.",
+    }
+)
 
 
 def ask(**options: object) -> SearchResult:

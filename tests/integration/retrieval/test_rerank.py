@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.checks import run_checks
 
+from retrieval import conf
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
 from retrieval.infrastructure.metrics import RERANK_FAILURES
@@ -28,6 +26,7 @@ from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchMethod
+from tests.support.fresh_settings import fresh_settings
 from tests.support.local_models import write_overlap_model
 from tests.support.remembered import library_of
 from tests.support.rerank_server import RerankServer, rerank_server
@@ -242,24 +241,13 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     ]
 
 
-def test_a_reranker_is_described_by_the_environment(tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "DATA_DIR": str(tmp_path),
-        "DATABASE_URL": "postgresql://localhost/none",
-        "RERANK_MODEL": "someone/reranker",
-        "RERANK_URL": "http://localhost:8080",
-        "RERANK_API_KEY": "key",
-    }
-    script = (
-        "import django; django.setup()\n"
-        "from django.conf import settings\n"
-        "from retrieval import conf\n"
-        "assert 'cross_encoder' not in settings.RERANKERS\n"
-        "http = conf.reranker('http')\n"
-        "print(http._server.url, http.model, http._server._api_key)"
+def test_a_reranker_is_described_by_the_environment(settings) -> None:
+    found = fresh_settings(RERANK_MODEL="someone/reranker", RERANK_URL="http://localhost:8080", RERANK_API_KEY="key")
+    assert list(found.RERANKERS) == ["http"]
+    settings.RERANKERS = found.RERANKERS
+    http = conf.reranker("http")
+    assert (http._server.url, http.model, http._server._api_key) == (
+        "http://localhost:8080/rerank",
+        "someone/reranker",
+        "key",
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout.strip() == "http://localhost:8080/rerank someone/reranker key", done.stderr

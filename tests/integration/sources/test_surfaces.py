@@ -16,6 +16,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.options import all_options, save_source
 from retrieval.sources.sync_runs import sync
+from tests.support.asking import client_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
 
 pytestmark = pytest.mark.django_db
@@ -41,9 +42,7 @@ def curator() -> User:
 
 @pytest.fixture
 def page(curator: User) -> Client:
-    client = Client()
-    client.force_login(curator)
-    return client
+    return client_of(curator)
 
 
 def act(client: Client, source: Source, action: str) -> Any:

@@ -221,17 +221,6 @@ async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, 
     assert partial.usage == Usage(700, 9)
 
 
-@pytest.mark.parametrize("said", [["It is one thing and another. "] * 50, ["and ", "so on "] * 200])
-async def test_a_model_that_repeats_itself_is_stopped(
-    server: ModelServer, sources: list[ContextSource], said: list[str]
-) -> None:
-    server.pieces, server.delay_seconds = said, 0.002
-    text, partial = await drafted(server, sources)
-    assert partial.looped
-    assert len(text) < 200
-    assert await asyncio.to_thread(server.closed_early.wait, 5)
-
-
 async def test_thinking_is_a_sign_of_life(server: ModelServer, sources: list[ContextSource]) -> None:
     server.thoughts, server.delay_seconds = ["hm "] * 6, 0.2
     text, _ = await drafted(server, sources, silence_seconds=0.6)

@@ -32,17 +32,6 @@ def places(whole: dict[str, Any]) -> list[tuple[str, str]]:
     return [(message["content"][each["start_index"] : each["end_index"]], each["url"]) for each in found]
 
 
-def test_each_marker_leads_to_the_words_it_stands_for() -> None:
-    text = "A [1]. B [2]. C [1]."
-    whole = COMPLETION.whole(answer(text, citation(2, 10), citation(9, 20), citation(16, 30)), SOURCES)
-    base = "https://docs.example/documents/9/"
-    assert places(whole) == [
-        ("[1]", f"{base}?start=10&end=50#passage"),
-        ("[2]", f"{base}?start=20&end=50#passage"),
-        ("[1]", f"{base}?start=30&end=50#passage"),
-    ]
-
-
 def test_a_document_that_is_gone_has_no_address() -> None:
     whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
     assert places(whole) == []
