@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
 from datetime import timedelta
 from unittest import mock
@@ -234,17 +233,8 @@ def test_a_disk_that_fills_degrades(client, settings):
     assert "ragsite_disk_free_bytes{" in client.get("/metrics").content.decode()
 
 
-def test_a_scheduler_that_stopped_degrades(degraded, settings, tmp_path):
-    settings.SCHEDULER_SEEN_FILE = tmp_path / "seen"
-    assert degraded() == []  # there may be none on this machine
-    settings.SCHEDULER_SEEN_FILE.touch()
-    assert degraded() == []
-    os.utime(settings.SCHEDULER_SEEN_FILE, (0, 0))
-    assert degraded() == ["scheduler"]
-
-
 def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
-    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 1.0)
+    monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 0.3)
     hang = threading.Event()
 
     def hung():
@@ -256,7 +246,7 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         before = threading.active_count()
         for _ in range(3):
             body = client.get("/readyz").json()
-            assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 1 s."}
+            assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 0.3 s."}
         assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(readiness.GROUPS), before
     finally:
         hang.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from typing import Any
 
@@ -11,10 +10,8 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
-from chat.answering import pipeline
 from chat.models import Answer, Conversation
-from chat.streaming import asking, streams, writing
-from chat.types import AnswerToken, Completed
+from chat.streaming import asking
 from retrieval.models import Collection
 from tests.integration.api.conftest import QUESTION, read_events
 
@@ -67,31 +64,6 @@ def test_an_id_that_is_none_is_refused(api: APIClient, collection: Collection, a
     response = api.get(url(begun().pk) + f"?after={after}")
     assert response.status_code == 400
     assert list(response.json()) == ["after"]
-
-
-async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.05)
-
-    async def endless(*args: Any, **kwargs: Any) -> Any:
-        yield AnswerToken("Twenty-five days")
-        await asyncio.sleep(60)
-        yield Completed("never", (), refused=False, generator="slow")
-
-    monkeypatch.setattr(pipeline, "answer", endless)
-    answer = await sync_to_async(begun)()
-    client = AsyncClient()
-    response = await client.get(url(answer.pk))
-    events = []
-    async for part in response.streaming_content:
-        events += read_events(part)
-        if events and events[-1][1] == "token":
-            assert (await client.post(url(answer.pk, "stop"))).status_code == 204
-    assert events[-1][1] == "completed"
-    assert events[-1][2]["answer"] == "Twenty-five days"
-    assert events[-1][2]["notice"]
-    await answer.arefresh_from_db()
-    assert answer.status == Answer.Status.STOPPED
-    assert answer.pk not in streams.RUNS
 
 
 def test_a_finished_answer_stays_as_it_is(api: APIClient, collection: Collection) -> None:

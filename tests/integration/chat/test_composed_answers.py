@@ -98,12 +98,6 @@ def test_rows_that_a_question_names_are_shown_without_a_claim(workshop: Collecti
     assert not draft.computed.is_computed
 
 
-def test_what_is_far_from_all_documents_is_refused(workshop: Collection) -> None:
-    _, completed = ask("Who won the football world cup in 1998?", workshop)
-    assert (completed.refused, completed.citations) == (True, ())
-    assert completed.text == "The documents do not answer this question."
-
-
 def test_a_misspelt_code_is_put_right_and_told(workshop: Collection) -> None:
     searched, completed = ask("How heavy is the HX2200?", workshop)
     assert "1640" in completed.text
