@@ -53,7 +53,7 @@ def test_documents_are_added_and_read(own_site: Site, page: Page) -> None:
         "#id_file",
         [
             FilePayload(name="platypus.md", mimeType="text/markdown", buffer=PLATYPUS),
-            FilePayload(name="sound.mp3", mimeType="audio/mpeg", buffer=b"ID3" + bytes(200)),
+            FilePayload(name="sound.mp3", mimeType="audio/mpeg", buffer=b"ID3\3" + bytes(200)),
             FilePayload(name="torn.pdf", mimeType="application/pdf", buffer=b"%PDF-1.7\n" + b"torn " * 50),
         ],
     )

@@ -143,7 +143,7 @@ def test_while_an_answer_grows_a_citation_leads_to_its_source_and_opened_sources
     model_site: Site, visitor: Callable[..., Page], model: ModelServer
 ) -> None:
     page = visitor(**PHONE)
-    model.pieces = ["The kit fits [1].\n\n", *numbered(2000)]
+    model.pieces = ["The seal kit SK-9920-W is for the MX-9920-W [1].\n\n", *numbered(2000)]
     model.delay_seconds = 0.1
     page.goto(model_site.url)
     turn = begin_asking(page, QUESTION)
